@@ -271,7 +271,7 @@ def _shown(value: str | None) -> str:
 
 async def _alter(options: Options, cluster: KafkaCluster, console: Console, kind: str, name: str) -> None:
     added = configs_to_add(options)
-    deleted = [key.strip() for key in options.list_of("delete-config")]
+    deleted = [key.strip() for value in options.values("delete-config") for key in value.split(",")]
     before = {entry.name: entry for entry in await _own_configs(cluster, kind, name)}
     unknown = [key for key in deleted if key not in before]
     if kind == "broker-loggers":

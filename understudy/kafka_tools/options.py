@@ -71,10 +71,6 @@ class Options:
         text = self.value(name)
         return None if text is None else int(text)
 
-    def list_of(self, name: str) -> list[str]:
-        """The parts of all values of a flag that is a list."""
-        return [part for value in self.values(name) for part in value.split(",")]
-
     # ------------------------------------------------------------------ CommandLineUtils
 
     def require(self, *names: str) -> None:
