@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from understudy.brokers.metadata.topic_names import is_internal
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.errors import RUNTIME, ToolError, illegal_argument
 from understudy.kafka_tools.options import Options
@@ -12,13 +11,9 @@ from understudy.kafka_tools.options import Options
 
 async def matching_topics(options: Options, cluster: KafkaCluster) -> list[str]:
     """Return the topics that `--topic` and `--exclude-internal` leave, sorted."""
-    without_internal = options.has("exclude-internal")
-    pattern = None if (text := options.value("topic")) is None else include_list(text)
-    return [
-        name
-        for name in await cluster.topics()
-        if (pattern is None or pattern.fullmatch(name)) and not (without_internal and is_internal(name))
-    ]
+    text = options.value("topic")
+    pattern = include_list(".*" if text is None else text)
+    return list(filter(pattern.fullmatch, await cluster.topics(with_internal=not options.has("exclude-internal"))))
 
 
 async def existing_topics(options: Options, cluster: KafkaCluster) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -76,6 +76,9 @@ class Mirror:
 
     Args:
         report: prints a line.
+
+    Attributes:
+        copies: the partitions that are copied, by partition of the source.
     """
 
     def __init__(self, network: Network, clock: Clock, settings: MirrorSettings, report: Callable[[str], None]) -> None:
@@ -95,7 +98,7 @@ class Mirror:
         self._progress: MirrorProgress | None = None
         self._saved: dict[tuple[TopicPartition, TopicPartition], Saved] = {}
         self._producer: tuple[int, int] | None = None
-        self._copies: dict[TopicPartition, PartitionCopy] = {}
+        self.copies: dict[TopicPartition, PartitionCopy] = {}
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
         self._due_ms: dict[str, float] = {}
         self._began_ms = clock.monotonic_ms()
@@ -103,11 +106,6 @@ class Mirror:
         self._first_read_ms: float | None = None
         self._last_append_ms = self._began_ms
         self._reported = (self._began_ms, 0)
-
-    @property
-    def copies(self) -> Mapping[TopicPartition, PartitionCopy]:
-        """The partitions that are copied, by partition of the source."""
-        return self._copies
 
     @property
     def copying_ms(self) -> float:
@@ -146,7 +144,7 @@ class Mirror:
                 await self._finish()
         finally:
             await self.aclose()
-        return not any(copy.failed for copy in self._copies.values())
+        return not any(copy.failed for copy in self.copies.values())
 
     # ------------------------------------------------------------------ the loop
 
@@ -156,9 +154,9 @@ class Mirror:
             self._start_reads()
             self._start_appends()
             self._tell_ends()
-            if all(copy.has_caught_up for copy in self._copies.values()) and self._settings.is_once:
+            if all(copy.has_caught_up for copy in self.copies.values()) and self._settings.is_once:
                 return
-            if self._copies and all(copy.ended is not None and copy.failed for copy in self._copies.values()):
+            if self.copies and all(copy.ended is not None and copy.failed for copy in self.copies.values()):
                 return
             done: set[asyncio.Task[None]] = set()
             if self._tasks:
@@ -175,7 +173,7 @@ class Mirror:
             self._tasks[key] = asyncio.ensure_future(work())
 
     def _start_reads(self) -> None:
-        room = self._settings.buffer_bytes - sum(copy.held_bytes for copy in self._copies.values())
+        room = self._settings.buffer_bytes - sum(copy.held_bytes for copy in self.copies.values())
         reading = sum(isinstance(key, tuple) and key[0] == "read" for key in self._tasks)
         room -= reading * REQUEST_BYTES
         for leader, copies in self._by_leader(self._from, lambda copy: copy.source).items():
@@ -209,7 +207,7 @@ class Mirror:
         self, connections: Connections, side: Callable[[PartitionCopy], TopicPartition]
     ) -> dict[int, list[PartitionCopy]]:
         found: dict[int, list[PartitionCopy]] = {}
-        for copy in self._copies.values():
+        for copy in self.copies.values():
             if copy.is_active and (leader := connections.known_leader(side(copy))) is not None:
                 found.setdefault(leader, []).append(copy)
         return found
@@ -217,7 +215,7 @@ class Mirror:
     # ------------------------------------------------------------------ beside the records
 
     def _start_chores(self) -> None:
-        active = [copy for copy in self._copies.values() if copy.ended is None]
+        active = [copy for copy in self.copies.values() if copy.ended is None]
         for connections, partitions in (
             (self._from, [copy.source for copy in active]),
             (self._to, [copy.target for copy in active]),
@@ -227,12 +225,12 @@ class Mirror:
         checkpoint = self._is_due("checkpoint", CHECKPOINT_MS)
         unsaved = [
             copy
-            for copy in self._copies.values()
+            for copy in self.copies.values()
             if copy.is_active and (not copy.is_planned or (checkpoint and copy.is_changed))
         ]
         if unsaved:
             self._start("save", partial(self._save, unsaved))
-        lost = [copy for copy in self._copies.values() if _is_lost(copy)]
+        lost = [copy for copy in self.copies.values() if _is_lost(copy)]
         if lost and "clusters" not in self._tasks and self._is_due("locate", LOCATE_AGAIN_MS):
             self._start("clusters", partial(self._locate, lost))
         if "clusters" not in self._tasks and self._is_due("refresh", self._settings.refresh_ms):
@@ -356,9 +354,9 @@ class Mirror:
                 self._report(topic.in_words)
             for number in range(topic.partitions):
                 source = TopicPartition(topic.topic, number)
-                if source not in self._copies:
+                if source not in self.copies:
                     target = TopicPartition(topic.copy, number)
-                    self._copies[source] = PartitionCopy(source, target, topic.topic_id)
+                    self.copies[source] = PartitionCopy(source, target, topic.topic_id)
 
     async def _refresh(self) -> None:
         """Look for topics that are new, have grown, or are gone."""
@@ -369,7 +367,7 @@ class Mirror:
 
     async def _see_topics(self, topics: Sequence[TopicCopy]) -> None:
         found = {topic.topic: topic for topic in topics}
-        for copy in self._copies.values():
+        for copy in self.copies.values():
             topic = found.get(copy.source.topic)
             if copy.ended is not None:
                 continue
@@ -382,14 +380,14 @@ class Mirror:
             elif topic.existing is None:
                 copy.stop("the copy was deleted at the target; begin again to copy all of it anew", failed=True)
                 del found[copy.source.topic]
-        gone = {copy.source.topic for copy in self._copies.values() if copy.ended is not None}
+        gone = {copy.source.topic for copy in self.copies.values() if copy.ended is not None}
         await self._take_over([topic for topic in found.values() if topic.topic not in gone])
 
     async def _translate_groups(self) -> None:
         assert self._settings.groups is not None
         try:
             done = await translate_groups(
-                self._source_cluster, self._target_cluster, self._settings.groups, self._copies
+                self._source_cluster, self._target_cluster, self._settings.groups, self.copies
             )
         except ToolError as error:
             self._report(f"groups are translated later: {error.shown_message}")
@@ -413,7 +411,7 @@ class Mirror:
 
     async def _finish(self) -> None:
         await self._end_tasks()
-        await self._save([copy for copy in self._copies.values() if copy.is_active])
+        await self._save([copy for copy in self.copies.values() if copy.is_active])
         if self._settings.groups is not None:
             await self._translate_groups()
         self.report_progress()
@@ -428,12 +426,12 @@ class Mirror:
 
     def report_progress(self) -> None:
         """Print the number of copied records, their rate, and the lag."""
-        now_ms, copied = self._clock.monotonic_ms(), sum(copy.copied_bytes for copy in self._copies.values())
+        now_ms, copied = self._clock.monotonic_ms(), sum(copy.copied_bytes for copy in self.copies.values())
         before_ms, before = self._reported
         self._reported = now_ms, copied
         rate = (copied - before) / 1e6 / max(0.001, (now_ms - before_ms) / 1000)
-        records = sum(copy.copied for copy in self._copies.values())
-        active = [copy for copy in self._copies.values() if copy.ended is None]
+        records = sum(copy.copied for copy in self.copies.values())
+        active = [copy for copy in self.copies.values() if copy.ended is None]
         lag = sum(copy.lag for copy in active)
         line = f"copied {records:,} records, {copied / 1e6:,.1f} MB, {rate:.1f} MB/s; lag {lag:,} records"
         last = max(active, key=lambda copy: copy.lag, default=None)
@@ -442,7 +440,7 @@ class Mirror:
         self._report(line)
 
     def _tell_ends(self) -> None:
-        for copy in self._copies.values():
+        for copy in self.copies.values():
             if copy.ended is not None and not copy.is_told:
                 copy.is_told = True
                 self._report(f"{copy.source}: {copy.ended}")

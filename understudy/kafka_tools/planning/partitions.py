@@ -220,7 +220,6 @@ def _blocks(plan: PartitionsPlan, found: Needed) -> Iterator[Block]:
 
 
 def _costs_in_words(plan: PartitionsPlan, found: Needed) -> Iterator[Block]:
-    before = {(cost.curve.what, cost.curve.software): cost for cost in costs(plan, 0)}
     after = costs(plan, found.partitions)
     yield Heading("What they cost")
     existing = f" beside {plan.existing_partitions:,} that are there" if plan.existing_partitions else ""
@@ -230,8 +229,8 @@ def _costs_in_words(plan: PartitionsPlan, found: Needed) -> Iterator[Block]:
         "over, their seconds and megabytes may not."
     )
     rows = []
-    for cost in after:
-        change = cost.value - before[cost.curve.what, cost.curve.software].value
+    for before, cost in zip(costs(plan, 0), after, strict=True):
+        change = cost.value - before.value
         unit = f" {cost.curve.unit}" if cost.curve.unit else ""
         digits = 2 if cost.curve.unit == "s" else 0
         rows.append(
