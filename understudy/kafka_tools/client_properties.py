@@ -31,8 +31,7 @@ def key_values(words: Iterable[str]) -> dict[str, str]:
 
 def properties_of(path: str | None, words: Iterable[str]) -> dict[str, str]:
     """Return the properties of a file, if there is one, and of words, which take precedence. Raises ToolError."""
-    found = {} if path is None else read_properties(path)
-    found |= key_values(words)
+    found = read_properties(path) | key_values(words)
     protocol = found.get("security.protocol", "PLAINTEXT").upper()
     if protocol != "PLAINTEXT":
         raise illegal_argument(f"security.protocol={protocol} is not supported; expected PLAINTEXT")

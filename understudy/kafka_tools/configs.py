@@ -199,8 +199,7 @@ def _check_names(options: Options, types: Sequence[str], names: Sequence[str]) -
 
 def configs_to_add(options: Options) -> dict[str, str]:
     """Return what `--add-config` and `--add-config-file` set. Raises ToolError."""
-    path, text = options.value("add-config-file"), options.value("add-config")
-    found = {} if path is None else read_properties(path)
+    found, text = read_properties(options.value("add-config-file")), options.value("add-config")
     if text is not None:
         pairs = [re.split(r"\s*=\s*" + _NOT_IN_BRACKETS, part) for part in re.split("," + _NOT_IN_BRACKETS, text)]
         if any(len(pair) != 2 for pair in pairs):

@@ -187,17 +187,17 @@ def read_file(path: str) -> str:
         raise ToolError("java.io.IOException", f"{path}: {error}") from None
 
 
-def read_properties(path: str) -> dict[str, str]:
-    """Return the properties in a file; raises ToolError."""
+def read_properties(path: str | None) -> dict[str, str]:
+    """Return the properties in a file, none without one; raises ToolError."""
     try:
-        return parse_properties(read_file(path))
+        return {} if path is None else parse_properties(read_file(path))
     except MalformedProperties as error:
         raise illegal_argument(f"{path}: {error}") from None
 
 
 def _settings(config: str | None) -> dict[str, str]:
     """Return the client's properties; a file that asks for security is refused, for these tools have none."""
-    settings = {} if config is None else read_properties(config)
+    settings = read_properties(config)
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol != "PLAINTEXT":
         raise illegal_argument(f"security.protocol={protocol} in {config} is not supported; expected PLAINTEXT")

@@ -254,9 +254,7 @@ def _check(options: Options, partition: int | None) -> None:
 
 def _group(options: Options, properties: dict[str, str], partition: int | None) -> str | None:
     """Return the group that was given, None without one. Raises UsageError."""
-    in_file = {}
-    if options.has("consumer.config"):
-        in_file = properties_of(options.value("consumer.config"), ())
+    in_file = properties_of(options.value("consumer.config"), ())
     given = [options.value("group"), in_file.get("group.id")]
     given.append(key_values(options.values("consumer-property")).get("group.id"))
     groups = list(dict.fromkeys(group for group in given if group is not None))
@@ -301,7 +299,7 @@ def _offset(options: Options) -> int:
 
 def _formatter(options: Options, console: Console) -> Formatter:
     """Return the formatter; raises UsageError with its name if there is none of that name."""
-    properties = read_properties(options.value("formatter-config") or "") if options.has("formatter-config") else {}
+    properties = read_properties(options.value("formatter-config"))
     for part in ("key", "value"):
         name = options.value(f"{part}-deserializer")
         if name:

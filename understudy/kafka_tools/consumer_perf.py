@@ -69,7 +69,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         shows_progress=is_detailed,
         date_format=strftime_of(options.value("date-format") or DATE_FORMAT),
     )
-    properties = read_properties(options.value("consumer.config") or "") if options.has("consumer.config") else {}
+    properties = read_properties(options.value("consumer.config"))
     properties["max.partition.fetch.bytes"] = str(_number(options, "fetch-size"))
     number = random.Random(int(clock.wall_ms())).randrange(100_000)
     settings = consumer_settings(

@@ -73,8 +73,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     _check_addresses(bootstrap)
     properties = _producer_properties(options)
     settings = producer_settings(properties, addresses(bootstrap), client_id="console-producer")
-    reader_properties = read_properties(options.value("reader-config") or "") if options.has("reader-config") else {}
-    reader = _reader(options, reader_properties)
+    reader = _reader(options, read_properties(options.value("reader-config")))
     producer = BatchingProducer(
         surroundings.network, surroundings.clock, topic, settings, random.Random(int(surroundings.clock.wall_ms()))
     )

@@ -65,7 +65,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         if options.has(name) and options.value(name) != "0":
             raise ToolError("java.lang.UnsupportedOperationException", f"--{name} is not supported; leave it out")
     payloads = payloads_of(options, console)
-    properties = read_properties(options.value("producer.config") or "") if options.has("producer.config") else {}
+    properties = read_properties(options.value("producer.config"))
     for word in options.values("producer-props"):
         name, equals, value = word.partition("=")
         if not equals or not value or "=" in value:
