@@ -21,7 +21,7 @@ from understudy.foundation.wire.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from understudy.foundation.wire.schema import Message
+from understudy.foundation.wire.schema import Message, fields_of
 from understudy.foundation.wire.version_prefixed import decode_prefixed, version_of
 from understudy.kafka_tools.errors import RUNTIME, ToolError
 
@@ -30,18 +30,6 @@ Decoder: TypeAlias = Callable[[bytes], str]
 
 OFFSET_KEYS, GROUP_KEY = (0, 1), 2
 TOMBSTONE = "<DELETE>"
-
-_VERSIONED: Final[dict[tuple[type[Message], str], tuple[int, int]]] = {
-    (wire.OffsetCommitValue, "leader_epoch"): (3, 9),
-    (wire.OffsetCommitValue, "expire_timestamp"): (1, 1),
-    (wire.GroupMetadataValue, "current_state_timestamp"): (2, 9),
-    (wire.MemberMetadata, "group_instance_id"): (3, 9),
-    (wire.MemberMetadata, "rebalance_timeout"): (1, 9),
-    (ConsumerProtocolSubscription, "owned_partitions"): (1, 9),
-    (ConsumerProtocolSubscription, "generation_id"): (2, 9),
-    (ConsumerProtocolSubscription, "rack_id"): (3, 9),
-}
-"""The fields that not every version has, with their first and last version."""
 
 
 class Shown(NamedTuple):
@@ -108,15 +96,10 @@ def parse_offsets(record: Record) -> Shown:
 def as_json(message: Message, version: int) -> dict[str, Json]:
     """Return the fields that a version of a message has, as Kafka's generated JSON converters name and order them."""
     return {
-        _camel(name): _as_json(getattr(message, name), version)
-        for name in message.__struct_fields__
-        if _is_in(type(message), name, version)
+        _camel(field.name): _as_json(getattr(message, field.name), version)
+        for field in fields_of(type(message))
+        if version in field.versions
     }
-
-
-def _is_in(message: type[Message], field: str, version: int) -> bool:
-    first, last = _VERSIONED.get((message, field), (0, version))
-    return first <= version <= last
 
 
 def _as_json(value: object, version: int) -> Json:
