@@ -37,14 +37,7 @@ SOURCES = (
 TYPES = {"topics": TOPIC, "brokers": BROKER, "broker-loggers": BROKER_LOGGER}
 """The types of resources, by the types of entities."""
 ENTITY_TYPES = ("topics", "clients", "users", "brokers", "ips", "broker-loggers", "client-metrics")
-NAMED = {
-    "topic": "topics",
-    "client": "clients",
-    "user": "users",
-    "broker": "brokers",
-    "broker-logger": "broker-loggers",
-    "ip": "ips",
-}
+NAMED = {name: f"{name}s" for name in ("topic", "client", "user", "broker", "broker-logger", "ip")}
 """The type of entity that a flag names."""
 DEFAULTS = {f"{name}-defaults": NAMED[name] for name in ("client", "user", "broker", "ip")}
 _NOT_IN_BRACKETS = r"(?=[^\]]*(?:\[|$))"

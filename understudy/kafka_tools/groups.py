@@ -37,13 +37,8 @@ MISSING = "-"
 DEFAULT_TIMEOUT_MS = 5_000
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
 STATES = {
-    "preparingrebalance": "PreparingRebalance",
-    "completingrebalance": "CompletingRebalance",
-    "stable": "Stable",
-    "dead": "Dead",
-    "empty": "Empty",
-    "assigning": "Assigning",
-    "reconciling": "Reconciling",
+    state.lower(): state
+    for state in ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
 }
 GROUP_TYPES = {"consumer": "Consumer", "classic": "Classic"}
 _REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
