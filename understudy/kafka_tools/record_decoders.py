@@ -7,6 +7,7 @@ which reads the records of the groups' topic.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 import struct
@@ -89,7 +90,7 @@ def parse_offsets(record: Record) -> Shown:
     except WireError as error:
         return Shown(f"Error at offset {record.offset}, skipping. {error}", None)
     if isinstance(value, wire.GroupMetadataValue) and value.protocol_type == CONSUMER_PROTOCOL_TYPE:
-        _decode_members(data)
+        _decode_members(data["members"], value)
     return Shown(shown_key, compact({"version": str(version), "data": data}))
 
 
@@ -115,21 +116,17 @@ def _as_json(value: object, version: int) -> Json:
     raise TypeError(f"{value!r} is no value of a message")
 
 
-def _decode_members(group: dict[str, Json]) -> None:
+def _decode_members(members: Json, group: wire.GroupMetadataValue) -> None:
     """Replace the bytes of subscriptions and assignments by their fields, if these can be read."""
-    members = group["members"]
     assert isinstance(members, list)
-    for member in members:
-        assert isinstance(member, dict)
-        fields = (("subscription", ConsumerProtocolSubscription), ("assignment", ConsumerProtocolAssignment))
-        for field, kind in fields:
-            written = member[field]
-            assert isinstance(written, str)
-            data = base64.b64decode(written)
-            try:
-                member[field] = as_json(decode_prefixed(kind, data), min(version_of(data), 3))
-            except WireError:
-                continue
+    for shown, member in zip(members, group.members, strict=True):
+        assert isinstance(shown, dict)
+        for field, kind, data in (
+            ("subscription", ConsumerProtocolSubscription, member.subscription),
+            ("assignment", ConsumerProtocolAssignment, member.assignment),
+        ):
+            with contextlib.suppress(WireError):
+                shown[field] = as_json(decode_prefixed(kind, data), min(version_of(data), 3))
 
 
 def _camel(name: str) -> str:
