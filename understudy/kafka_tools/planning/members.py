@@ -6,15 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from understudy.clusters.clients.assignors.eager import assign_range, assign_round_robin
-from understudy.clusters.clients.assignors.sticky import assign_cooperative_sticky, assign_sticky
-from understudy.clusters.clients.assignors.subscriptions import (
-    NO_GENERATION,
-    Assignment,
-    Assignor,
-    ReplicaRacks,
-    Subscription,
-)
+from understudy.clusters.clients.assignors.protocol import COOPERATIVE_STICKY, PROTOCOLS, STICKY
+from understudy.clusters.clients.assignors.subscriptions import NO_GENERATION, Assignment, ReplicaRacks, Subscription
 from understudy.clusters.nearest_word import did_you_mean
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.kafka_tools.planning import reasons
@@ -24,33 +17,16 @@ from understudy.kafka_tools.planning.ranges import ranges
 from understudy.kafka_tools.planning.reasons import Rebalance
 
 HISTORIC = "historic-roundrobin"
-COOPERATIVE = "cooperative-sticky"
 MOST_REBALANCES = 4
 """Maximum number of rebalances of a change. A cooperative change takes two; more than these would be a bug."""
-
-
-class AssignorKind(NamedTuple):
-    """An assignor that can be asked for.
-
-    Attributes:
-        assign: None for the historic assignor, which deals out an order of partitions.
-        keeps: whether it gets the former assignment of the members.
-        why: returns the reasons, as sentences.
-    """
-
-    assign: Assignor | None
-    keeps: bool
-    why: Callable[[Rebalance], Iterator[str]]
-
-
-ASSIGNORS: Mapping[str, AssignorKind] = {
-    "range": AssignorKind(assign_range, False, reasons.of_range),
-    "roundrobin": AssignorKind(assign_round_robin, False, reasons.of_round_robin),
-    "sticky": AssignorKind(assign_sticky, True, reasons.of_sticky),
-    COOPERATIVE: AssignorKind(assign_cooperative_sticky, True, reasons.of_cooperative),
-    HISTORIC: AssignorKind(None, False, reasons.of_historic),
+ASSIGNORS: Mapping[str, Callable[[Rebalance], Iterator[str]]] = {
+    "range": reasons.of_range,
+    "roundrobin": reasons.of_round_robin,
+    STICKY: reasons.of_sticky,
+    COOPERATIVE_STICKY: reasons.of_cooperative,
+    HISTORIC: reasons.of_historic,
 }
-"""Assignors by Kafka's names, and the assignor of Kafka's consumer before 0.9."""
+"""The reasons of assignors, as sentences, by Kafka's names, and of the assignor of Kafka's consumer before 0.9."""
 
 
 class MembershipChange(NamedTuple):
@@ -89,6 +65,7 @@ def rebalances(plan: GroupPlan) -> list[Rebalance]:
     _check(plan)
     members = dict(plan.members)
     done = [_rebalance(plan, _joined(members), members, {})]
+    most = MOST_REBALANCES * len(plan.changes) + 1
     for change in plan.changes:
         if change.subscription is None:
             if change.member not in members:
@@ -106,9 +83,7 @@ def rebalances(plan: GroupPlan) -> list[Rebalance]:
             members[change.member] = change.subscription
             cause = f"{change.member} joins"
         done.append(_rebalance(plan, cause, members, done[-1].after))
-        while (
-            plan.assignor == COOPERATIVE and _gave_up(done[-1]) and len(done) < MOST_REBALANCES * len(plan.changes) + 1
-        ):
+        while plan.assignor == COOPERATIVE_STICKY and _gave_up(done[-1]) and len(done) < most:
             cause = f"{' and '.join(sorted(_gave_up(done[-1])))} gave up partitions and joined again"
             done.append(_rebalance(plan, cause, members, done[-1].after))
     return done
@@ -119,10 +94,10 @@ def member_answer(plan: GroupPlan) -> PlanAnswer:
     blocks: list[Block] = []
     for generation, rebalance in enumerate(rebalances(plan), 1):
         blocks += [Heading(f"Generation {generation}: {rebalance.cause}")]
-        blocks += ASSIGNORS[plan.assignor].why(rebalance)
+        blocks += ASSIGNORS[plan.assignor](rebalance)
         blocks += [_table(rebalance, in_order_dealt=plan.assignor == HISTORIC)]
         if generation > 1:
-            blocks += _moves(rebalance, cooperative=plan.assignor == COOPERATIVE)
+            blocks += _moves(rebalance, cooperative=plan.assignor == COOPERATIVE_STICKY)
     total = sum(plan.topics.values())
     return PlanAnswer(f"{total} partitions, assigned by {plan.assignor}", tuple(blocks))
 
@@ -144,17 +119,14 @@ def _check(plan: GroupPlan) -> None:
 
 
 def _rebalance(plan: GroupPlan, cause: str, members: Mapping[str, Subscription], before: Assignment) -> Rebalance:
-    kind = ASSIGNORS[plan.assignor]
-    asked = dict(members)
-    if kind.keeps:
-        asked = {
-            member: each._replace(owned=before.get(member, ()), generation=1 if member in before else NO_GENERATION)
-            for member, each in members.items()
-        }
-    if kind.assign is None:
+    asked = {
+        member: each._replace(owned=before.get(member, ()), generation=1 if member in before else NO_GENERATION)
+        for member, each in members.items()
+    }
+    if plan.assignor == HISTORIC:
         after = deal(plan.order or historic_order(plan.topics), members)
     else:
-        after = kind.assign(plan.topics, asked, plan.racks)
+        after = PROTOCOLS[plan.assignor].assign(plan.topics, asked, plan.racks)
     return Rebalance(cause, plan.topics, asked, plan.racks, before, after)
 
 
