@@ -8,13 +8,13 @@ from typing import Final
 from understudy.clusters.containers.compose_project import ComposeProject
 from understudy.clusters.containers.docker_command import DockerFailed
 from understudy.clusters.processes import linux
-from understudy.clusters.processes.processes import ProcessDied, describe_exit
+from understudy.clusters.processes.processes import RunningProcess
 
 _POLL_S: Final = 0.05
 _END_TIMEOUT_S: Final = 30.0
 
 
-class ContainerProcess:
+class ContainerProcess(RunningProcess):
     """One run of the process in a container; the container itself may be started again for another one."""
 
     def __init__(self, project: ComposeProject, service: str) -> None:
@@ -30,10 +30,6 @@ class ContainerProcess:
             state = self._project.state(self.name)
             self._exit_code = None if state.is_running else state.exit_code
         return self._exit_code
-
-    @property
-    def is_running(self) -> bool:
-        return self.exit_code is None
 
     @property
     def is_paused(self) -> bool:
@@ -73,12 +69,6 @@ class ContainerProcess:
         while self.is_running and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         return not self.is_running
-
-    def check(self) -> None:
-        """Raise ProcessDied if the process has ended."""
-        code = self.exit_code
-        if code is not None:
-            raise ProcessDied(f"{self.name} ended with {describe_exit(code)}. End of its log:\n{self.log_tail()}")
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines that the container has written, indented for a message."""

@@ -143,7 +143,7 @@ class BrokerForks:
 
 
 class Fork(LoggedProcess):
-    """One run of a broker that is a fork; implements `RunningProcess`.
+    """One run of a broker that is a fork.
 
     Args:
         status: the pipe to which the template writes the exit code. Until then no other process gets the pid.
@@ -159,7 +159,6 @@ class Fork(LoggedProcess):
         with contextlib.suppress(ProcessLookupError):  # it has ended
             self._pidfd = os.pidfd_open(pid)
         self.started = linux.start_time(pid) or 0
-        """The start time in clock ticks, which with `pid` identifies the process, also to other programs."""
         if self.exit_code is not None:
             self.started = 0  # another process may already have the pid
 

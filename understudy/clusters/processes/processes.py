@@ -13,7 +13,6 @@ import queue
 import signal
 import subprocess
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -29,17 +28,20 @@ class ProcessDied(Exception):
 class RunningProcess(Protocol):
     """One run of a broker or of ZooKeeper: a child process, or the process in a container. See `ChildProcess`."""
 
-    @property
-    def pid(self) -> int: ...
+    name: str
+    log: Path | None = None
+    """The file of its log, if it has one."""
+    pid: int
+    started: int
+    """The start time in clock ticks, which with `pid` identifies the process, also to other programs."""
 
     @property
-    def started(self) -> int: ...
+    def exit_code(self) -> int | None:
+        """The exit code, None while the process runs; negative for the signal that ended it."""
 
     @property
-    def exit_code(self) -> int | None: ...
-
-    @property
-    def is_running(self) -> bool: ...
+    def is_running(self) -> bool:
+        return self.exit_code is None
 
     @property
     def is_paused(self) -> bool: ...
@@ -54,33 +56,26 @@ class RunningProcess(Protocol):
 
     def wait(self, timeout_s: float) -> bool: ...
 
-    def check(self) -> None: ...
+    def check(self) -> None:
+        """Raise ProcessDied if the process has ended."""
+        code = self.exit_code
+        if code is not None:
+            log = self.log or "its log"
+            raise ProcessDied(f"{self.name} ended with {describe_exit(code)}. End of {log}:\n{self.log_tail()}")
 
     def log_tail(self, lines: int = ...) -> str: ...
 
 
-class LoggedProcess(ABC):
-    """The signals, end and log of a process that is started here, whichever process is its parent."""
+class LoggedProcess(RunningProcess, Protocol):
+    """The signals and log of a process that is started here, whichever process is its parent."""
 
-    name: str
     log: Path
-    pid: int
-
-    @property
-    @abstractmethod
-    def exit_code(self) -> int | None:
-        """The exit code, None while the process runs; negative for the signal that ended it."""
-
-    @property
-    def is_running(self) -> bool:
-        return self.exit_code is None
 
     @property
     def is_paused(self) -> bool:
         """Whether it is stopped by a SIGSTOP."""
         return self.is_running and linux.is_paused(self.pid)
 
-    @abstractmethod
     def send(self, number: signal.Signals) -> None:
         """Send a signal. Harmless if the process has ended."""
 
@@ -92,12 +87,6 @@ class LoggedProcess(ABC):
         """Send SIGTERM, and SIGCONT so that a paused process can handle it."""
         self.send(signal.SIGTERM)
         self.send(signal.SIGCONT)
-
-    def check(self) -> None:
-        """Raise ProcessDied if the process has ended."""
-        code = self.exit_code
-        if code is not None:
-            raise ProcessDied(f"{self.name} ended with {describe_exit(code)}. End of {self.log}:\n{self.log_tail()}")
 
     def log_tail(self, lines: int = 20) -> str:
         """The last lines of its log, indented for a message."""
@@ -135,7 +124,6 @@ class ChildProcess(LoggedProcess):
             self._process = _spawn(linux.launcher(list(command)), source, output.fileno(), directory, environment)
         self.pid = self._process.pid
         self.started = linux.start_time(self.pid) or 0
-        """The start time in clock ticks, which with `pid` identifies the process, also to other programs."""
 
     @property
     def is_waiting(self) -> bool:

@@ -291,7 +291,8 @@ def test_several_clusters_run_side_by_side(shared: LocalCluster, zookeeper: Embe
     with LocalCluster(1, zookeeper=zookeeper) as sharing, LocalCluster(1) as separate:
         clusters = (shared, sharing, separate)
         assert len({cluster.zookeeper_connect for cluster in clusters}) == 3
-        ports = [broker.port for cluster in clusters for broker in cluster.view.brokers().values()]
+        found = (found for cluster in clusters for found in cluster.view.brokers().values())
+        ports = [registered.broker.endpoints[0].port for registered in found]
         assert len(set(ports)) == len(ports) == 5
         folder = separate.directory
         pid = read_cluster_file(folder).brokers[0].pid

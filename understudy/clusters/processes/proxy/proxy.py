@@ -36,7 +36,7 @@ def _on_loop(method: Callable[Concatenate[Proxy, P], T]) -> Callable[Concatenate
     """Run a method on the event loop of its proxy; the caller waits, and gets the result."""
 
     @functools.wraps(method)
-    def call(proxy: Proxy, *arguments: P.args, **named: P.kwargs) -> T:
+    def call(proxy: Proxy, /, *arguments: P.args, **named: P.kwargs) -> T:
         async def on_loop() -> T:
             return method(proxy, *arguments, **named)
 
