@@ -36,6 +36,8 @@ PIECE_GAP_S: Final = 0.001
 DELAYED_BYTES: Final = 4 * 1024 * 1024
 """Number of bytes of one direction that a delay or a limit keeps; further bytes stay in the kernel."""
 
+_KAFKA_HEADERS: Final = (KAFKA_REQUEST, KAFKA_ANSWER)
+_ZOOKEEPER_HEADERS: Final = (frames.ZOOKEEPER_REQUEST, frames.ZOOKEEPER_ANSWER)
 _RESET_AT_CLOSE: Final = struct.pack("ii", 1, 0)
 _numbers = itertools.count(1)
 
@@ -115,14 +117,14 @@ class Flow:
     bytes, and then lets the sender wait.
     """
 
-    def __init__(
-        self, connection: ProxiedConnection, link: ProxiedLink, scanner: FrameScanner, *, of_requests: bool
-    ) -> None:
+    def __init__(self, connection: ProxiedConnection, link: ProxiedLink, *, of_requests: bool) -> None:
         self.link = link
         self.connection = connection
         self.sender: asyncio.Transport | None = None
         self.receiver: asyncio.Transport | None = None
-        self._scanner = scanner
+        is_zookeeper = connection.language is Language.ZOOKEEPER
+        requests, answers = _ZOOKEEPER_HEADERS if is_zookeeper else _KAFKA_HEADERS
+        self._scanner = FrameScanner(requests if of_requests else answers, first_is_other=is_zookeeper)
         self._of_requests = of_requests
         self._pending: deque[Piece] = deque()
         """Bytes that were received and are held; at most the result of one read, and one frame."""
@@ -137,7 +139,7 @@ class Flow:
         self._is_reading = True
         self._ending: _Ending | None = None
         self._is_discarding = False
-        self._awaits_session = connection.language is Language.ZOOKEEPER and not of_requests
+        self._awaits_session = is_zookeeper and not of_requests
         """Whether the answer to the connect request, which names the session, is still to come."""
         self.is_over = False
         link.flows[self] = None
@@ -211,10 +213,10 @@ class Flow:
 
     def _decide(self, piece: Piece, header: tuple[int, ...]) -> bytes | None:
         """Return the bytes of a frame to forward now; None for nothing."""
-        if self.connection.language is Language.ZOOKEEPER:
-            return self._decide_write(piece) if self._of_requests else self._decide_answer(piece, header[0])
         if not self._of_requests:
             return self._decide_answer(piece, header[0])
+        if self.connection.language is Language.ZOOKEEPER:
+            return self._decide_write(piece)
         api, _, correlation_id = header
         for rule in self.link.rules:
             if rule.selects(api, is_whole=piece.is_whole):
@@ -417,19 +419,8 @@ class ProxiedConnection:
         self._opened: Side | None = None
         self._is_connecting = False
         self._is_over = False
-        is_kafka = route.language is Language.KAFKA
-        self._requests = Flow(
-            self,
-            requests,
-            FrameScanner(KAFKA_REQUEST if is_kafka else frames.ZOOKEEPER_REQUEST, first_is_other=not is_kafka),
-            of_requests=True,
-        )
-        self._answers = Flow(
-            self,
-            answers,
-            FrameScanner(KAFKA_ANSWER if is_kafka else frames.ZOOKEEPER_ANSWER, first_is_other=not is_kafka),
-            of_requests=False,
-        )
+        self._requests = Flow(self, requests, of_requests=True)
+        self._answers = Flow(self, answers, of_requests=False)
         accepted.attach(self._requests, self._answers)
 
     @property
