@@ -192,21 +192,14 @@ class ClusterVerbs:
         """
         has_ended = self._jobs.close(CLOSE_TIMEOUT_S)
         if has_ended:
-            for broker in self.cluster.brokers:
-                if self._is_paused(broker):
-                    self._to_undo[broker.name, "resume"] = broker
+            with contextlib.suppress(ClusterError):  # The cluster has not been started.
+                self._to_undo |= {(each.name, "resume"): each for each in self.cluster.brokers if each.is_paused}
             for (_, undo), handle in sorted(self._to_undo.items(), key=lambda item: item[0]):
                 with contextlib.suppress(ClusterError, ZooKeeperNotStarted, *NO_ANSWER):
                     _do_to(handle, undo)
                     self._report(f"{handle.name} {VERBS[undo].done}, so that the cluster can stop in order")
             self._to_undo.clear()
         self._view.close()
-
-    def _is_paused(self, broker: LocalBroker) -> bool:
-        """Whether a broker is paused, by a verb or at an armed point."""
-        with contextlib.suppress(ClusterError):  # The cluster has not been started.
-            return broker.is_paused
-        return False
 
     # ------------------------------------------------------------------ one verb
 

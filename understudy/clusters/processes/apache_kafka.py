@@ -106,8 +106,7 @@ class KafkaProcess(BrokerProcess):
         properties: Mapping[str, str],
         logs_requests: bool = False,
     ) -> None:
-        shared = {key: value for key, value in properties.items() if not key.startswith(_OWN_KEY_PREFIX)}
-        super().__init__(broker_id, directory, rack=rack, properties=shared, forked=False)
+        super().__init__(broker_id, directory, rack=rack, properties=properties, forked=False)
         self.request_log = directory / "requests.log"
         self._kafka = kafka
         self._logs_requests = logs_requests
