@@ -497,23 +497,9 @@ def reset(transport: asyncio.Transport) -> None:
 async def _send_once(host: str, port: int, frame: bytes) -> None:
     with contextlib.suppress(OSError):
         async with asyncio.timeout(DUPLICATE_TIMEOUT_S):
-            loop = asyncio.get_running_loop()
-            transport, once = await loop.create_connection(_OneAnswer, host, port)
+            reader, writer = await asyncio.open_connection(host, port)
             try:
-                transport.write(frame)
-                await once.answered.wait()
+                writer.write(frame)
+                await reader.read(1)
             finally:
-                transport.close()
-
-
-class _OneAnswer(asyncio.Protocol):
-    """The second connection of a duplicated request."""
-
-    def __init__(self) -> None:
-        self.answered = asyncio.Event()
-
-    def data_received(self, data: bytes) -> None:
-        self.answered.set()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.answered.set()
+                writer.close()
