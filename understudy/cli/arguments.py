@@ -162,6 +162,17 @@ def property_assignment(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
+def add_events_folder(parser: argparse.ArgumentParser, flags: str) -> None:
+    """Add `--dir` for the event logs of one run, which goes with other flags; `claim_for_events` takes its value."""
+    folder = parser.add_argument(
+        "--dir",
+        type=Path,
+        metavar="DIR",
+        help=f"with {flags}: leave the event logs of the run here, as a cluster of processes does",
+    )
+    accept_old_words(parser, folder, "--events")
+
+
 def claim_for_events(folder: Path) -> None:
     """Create `folder` for the event logs of a run, before the run begins.
 

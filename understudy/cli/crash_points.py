@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from understudy.cli.arguments import BadInput, Failed, accept_old_words, claim_for_events, count
+from understudy.cli.arguments import BadInput, Failed, add_events_folder, claim_for_events, count
 from understudy.cli.progress import Progress
 from understudy.trials.seeds.crash_points import (
     ControllerFault,
@@ -36,13 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--at", metavar="POINT/N", help="only when a controller reaches POINT for the N-th time (default each time)"
     )
     parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (default 1)")
-    folder = parser.add_argument(
-        "--dir",
-        type=Path,
-        metavar="DIR",
-        help="with --at: leave the event logs of the run here, as a cluster of processes does",
-    )
-    accept_old_words(parser, folder, "--events")
+    add_events_folder(parser, "--at")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from understudy.cli.arguments import BadInput, Failed, accept_old_words, claim_for_events, count
+from understudy.cli.arguments import BadInput, Failed, add_events_folder, claim_for_events, count
 from understudy.cli.fences import fences_off
 from understudy.cli.progress import Progress
 from understudy.trials.hunt.plan_files import BadSeedPlan, read_plan
@@ -36,13 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"simulated seconds per seed, two thirds under faults (default {SECONDS})",
     )
     parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (default 1)")
-    folder = parser.add_argument(
-        "--dir",
-        type=Path,
-        metavar="DIR",
-        help="with --seed or --plan: leave the event logs of the run here, as a cluster of processes does",
-    )
-    accept_old_words(parser, folder, "--events")
+    add_events_folder(parser, "--seed or --plan")
     parser.add_argument(
         "--no-groups",
         action="store_true",
