@@ -68,7 +68,7 @@ class LinkFaults:
         proxy = self._proxy_to(f"{node_of(broker_id)} cannot be isolated")
         self.record_fault("isolate", node_of(broker_id), role)
         self._isolated.add(broker_id)
-        proxy.hold(_both_ways(node_of(broker_id), self._all_but(broker_id)))
+        proxy.hold(_pairs(node_of(broker_id), self._all_but(broker_id)))
 
     def heal_broker(self, broker_id: int, role: str = "") -> None:
         """End the isolation and the cuts of a broker, except for its links to brokers that are isolated themselves."""
@@ -76,9 +76,7 @@ class LinkFaults:
         self.record_fault("heal", node_of(broker_id), role)
         self._isolated.discard(broker_id)
         isolated = {node_of(other) for other in self._isolated}
-        proxy.release(
-            _both_ways(node_of(broker_id), [each for each in self._all_but(broker_id) if each not in isolated])
-        )
+        proxy.release(_pairs(node_of(broker_id), [each for each in self._all_but(broker_id) if each not in isolated]))
 
     def cut(self, one: int, others: Sequence[int], *, direction: Direction = "both") -> None:
         """Hold what a broker and others send to each other, or one direction of it, until it is healed."""
@@ -92,7 +90,7 @@ class LinkFaults:
         nodes = self._nodes(one, others)
         proxy = self._proxy_to("links cannot be healed")
         self.record_fault("heal", _target(one, others))
-        proxy.release(_both_ways(node_of(one), nodes))
+        proxy.release(_pairs(node_of(one), nodes))
 
     def heal_links(self) -> None:
         """End all faults of links, also of links to ZooKeeper; what was held arrives late and in order."""
@@ -113,14 +111,14 @@ class LinkFaults:
         proxy = self._proxy_to(f"{node_of(broker_id)} cannot be cut from clients")
         node = self._node(broker_id)
         self.record_fault("cut", f"{node} -> clients")
-        proxy.hold(_both_ways(node, [CLIENT]))
+        proxy.hold(_pairs(node, [CLIENT]))
 
     def heal_clients(self, broker_id: int) -> None:
         """End the cut between a broker and all clients."""
         proxy = self._proxy_to(f"{node_of(broker_id)} cannot be healed")
         node = self._node(broker_id)
         self.record_fault("heal", f"{node} -> clients")
-        proxy.release(_both_ways(node, [CLIENT]))
+        proxy.release(_pairs(node, [CLIENT]))
 
     def not_injected(self) -> list[str]:
         """The faults of single requests and writes that were recorded, but have met no request or write so far."""
@@ -138,21 +136,21 @@ class LinkFaults:
         nodes = self._nodes(one, others)
         proxy = self._proxy_to("links cannot be delayed")
         self.record_fault("delay" if by_ms else "heal", _target(one, others))
-        proxy.delay(_both_ways(node_of(one), nodes), by_ms)
+        proxy.delay(_pairs(node_of(one), nodes), by_ms)
 
     def throttle(self, one: int, others: Sequence[int], bytes_per_s: float) -> None:
         """Limit each connection between a broker and others to `bytes_per_s` bytes a second; 0 ends the limit."""
         nodes = self._nodes(one, others)
         proxy = self._proxy_to("links cannot be throttled")
         self.record_fault("throttle" if bytes_per_s else "heal", _target(one, others))
-        proxy.throttle(_both_ways(node_of(one), nodes), bytes_per_s)
+        proxy.throttle(_pairs(node_of(one), nodes), bytes_per_s)
 
     def split(self, one: int, others: Sequence[int], piece_bytes: int) -> None:
         """Forward what a broker and others send to each other in pieces of `piece_bytes` bytes; 0 ends it."""
         nodes = self._nodes(one, others)
         proxy = self._proxy_to("traffic cannot be split")
         self.record_fault("split" if piece_bytes else "heal", _target(one, others))
-        proxy.split(_both_ways(node_of(one), nodes), piece_bytes)
+        proxy.split(_pairs(node_of(one), nodes), piece_bytes)
 
     # -- single requests
 
@@ -255,7 +253,7 @@ class LinkFaults:
         proxy = self._proxy_to(f"{node_of(broker_id)} cannot be healed")
         node = self._node(broker_id)
         self.record_fault("heal", f"{node} -> zookeeper")
-        proxy.release(_both_ways(node, [ZOOKEEPER]))
+        proxy.release(_pairs(node, [ZOOKEEPER]))
 
     def delay_zookeeper(self, by_ms: float) -> None:
         """Delay everything that ZooKeeper sends to brokers by `by_ms` milliseconds; 0 ends it."""
@@ -343,11 +341,8 @@ def _target(one: int, others: Sequence[int], direction: Direction = "both") -> s
     return f"{peers} -> {own}" if direction == "received" else f"{own} -> {peers}"
 
 
-def _both_ways(one: str, others: Sequence[str]) -> list[tuple[str, str]]:
-    return _pairs(one, others, "both")
-
-
-def _pairs(one: str, others: Sequence[str], direction: Direction) -> list[tuple[str, str]]:
+def _pairs(one: str, others: Sequence[str], direction: Direction = "both") -> list[tuple[str, str]]:
+    """The links between a node and others, as what the first node of each pair sends to the second."""
     sent = [(one, other) for other in others]
     received = [(other, one) for other in others]
     return {"both": sent + received, "sent": sent, "received": received}[direction]
