@@ -110,9 +110,9 @@ class Arrangement:
     def controlled_shutdown(self, stub: int, *, cluster_size: int) -> float:
         """Request the controlled shutdown of a stub; seconds until the controller's response."""
         brokers = self.view.brokers()
-        controller = brokers[self.controller_id()]
+        controller = brokers[BrokerId(self.controller_id())].broker.endpoints[0]
         admin = AdminClient(SocketNetwork(), (), timeout_ms=int(PATIENCE_S * 1000))
-        request = ControlledShutdownRequest(broker_id=stub, broker_epoch=brokers[stub].epoch)
+        request = ControlledShutdownRequest(broker_id=stub, broker_epoch=brokers[BrokerId(stub)].epoch)
         begun = time.monotonic()
         response = asyncio.run(admin.ask(controller.host, controller.port, request))
         seconds = time.monotonic() - begun
