@@ -88,17 +88,13 @@ class KafkaBroker:
         self.state = BrokerState.NOT_RUNNING
         self._zookeeper = MeteredZooKeeper(world.zookeeper, world.clock)
         self._metrics_server = MetricsServer(network=world.network, collect=self.metrics)
-        self._isr: IsrManager | None = None
-        self._fetch_sessions: FetchSessionCache | None = None
         self._supervisor: Supervisor | None = None
         self._session: BrokerSession | None = None
         self._server: SocketServer | None = None
         self._registration: Registration | None = None
-        self._controller: KafkaController | None = None
         self._fetchers: ReplicaFetcherManager | None = None
-        self._replicas: ReplicaManager | None = None
         self._logs: LogManager | None = None
-        self._groups: GroupCoordinator | None = None
+        self._services: BrokerServices | None = None
         self._channels: list[ControllerChannel] = []
         self._started = False
         self._is_shutting_down = False
@@ -112,8 +108,8 @@ class KafkaBroker:
 
     @property
     def controller(self) -> KafkaController:
-        assert self._controller is not None, "a broker has a controller once it has started"
-        return self._controller
+        assert self._services is not None, "a broker has a controller once it has started"
+        return self._services.controller
 
     @property
     def broker_epoch(self) -> int:
@@ -123,7 +119,7 @@ class KafkaBroker:
     @property
     def hosted(self) -> Mapping[TopicPartition, Partition]:
         """The partitions this broker has a replica of."""
-        return {} if self._replicas is None else self._replicas.partitions
+        return {} if self._services is None else self._services.replicas.partitions
 
     @property
     def topic_ids_on_disk(self) -> Mapping[TopicPartition, TopicId]:
@@ -164,7 +160,7 @@ class KafkaBroker:
             events=self.world.events,
             fences=self.world.fences,
             supervisor=supervisor,
-            owner=lambda: self._controller,
+            owner=lambda: None if self._services is None else self._services.controller,
         )
         zk = await session.open()
         await zk.create_top_level_paths()
@@ -188,7 +184,9 @@ class KafkaBroker:
         registration = self._registration = self._registration_at(broker_id, ports)
         await registration.check_endpoints(zk, self.config.advertised_endpoints())
         coordinator_partitions = await read_partition_counts(zk, self.config)
-        services = self._assemble(broker_id, cluster_id, registration, session, supervisor, coordinator_partitions)
+        services = self._services = self._assemble(
+            broker_id, cluster_id, registration, session, supervisor, coordinator_partitions
+        )
         await registration.register(zk)
         await server.bind()
         services.controller.startup(zk)
@@ -217,20 +215,17 @@ class KafkaBroker:
         """The readings of `understudy.brokers.mbeans.MBEANS`, of those parts of the broker that have been started."""
         states = (partition.state for partition in self.hosted.values())
         counts = replica_counts(states, self._min_insync_replicas)
-        return [
-            *([] if self._controller is None else await self._controller.metrics()),
-            MetricReading(BROKER_STATE, self.state.value),
-            *replica_readings(counts),
-            *([] if self._isr is None else self._isr.meters.readings()),
-            *([] if self._fetch_sessions is None else fetch_session_readings(self._fetch_sessions)),
-            *(
-                []
-                if self._groups is None
-                else group_readings(self._groups.manager.groups.values(), self._groups.manager.meters)
-            ),
-            *([] if self._logs is None or self._logs.cleaner is None else self._logs.cleaner.metrics.readings()),
-            *self._zookeeper.readings(),
-        ]
+        services = self._services
+        readings = [] if services is None else await services.controller.metrics()
+        readings += [MetricReading(BROKER_STATE, self.state.value), *replica_readings(counts)]
+        if services is not None:
+            groups = services.groups.manager
+            readings += services.isr.meters.readings()
+            readings += fetch_session_readings(services.fetch_sessions)
+            readings += group_readings(groups.groups.values(), groups.meters)
+        if self._logs is not None and self._logs.cleaner is not None:
+            readings += self._logs.cleaner.metrics.readings()
+        return [*readings, *self._zookeeper.readings()]
 
     async def shutdown(self) -> None:
         """Ask the controller to move this broker's leaderships, then end the session and close everything.
@@ -335,15 +330,15 @@ class KafkaBroker:
         def broker_epoch() -> int:
             return registration.broker_epoch
 
-        controller = self._controller = self._candidate(broker_id, registration, supervisor)
-        replicas = self._replicas = self._replica_manager(broker_id, logs, supervisor, broker_epoch)
-        self._fetch_sessions = FetchSessionCache(
+        controller = self._candidate(broker_id, registration, supervisor)
+        replicas = self._replica_manager(broker_id, logs, supervisor, broker_epoch)
+        fetch_sessions = FetchSessionCache(
             config.max_incremental_fetch_session_cache_slots,
             purgatory=replicas.delayed_fetches,
             clock=world.clock,
             random=world.random,
         )
-        isr = self._isr = IsrManager(
+        isr = IsrManager(
             config=config,
             clock=world.clock,
             events=world.events,
@@ -371,7 +366,7 @@ class KafkaBroker:
             topic_configs=TopicConfigs(logs, lambda: session.zk),
             replicas=replicas,
             isr=isr,
-            fetch_sessions=self._fetch_sessions,
+            fetch_sessions=fetch_sessions,
             producer_ids=self._producer_id_manager(broker_id, registration, session),
             groups=self._group_coordinator(replicas, supervisor, coordinator_partitions),
             controller=controller,
@@ -452,7 +447,7 @@ class KafkaBroker:
     def _group_coordinator(
         self, replicas: ReplicaManager, supervisor: Supervisor, partitions: Mapping[str, int]
     ) -> GroupCoordinator:
-        self._groups = GroupCoordinator(
+        return GroupCoordinator(
             partitions=partitions[GROUP_METADATA_TOPIC],
             config=lambda: self.config,
             replicas=replicas,
@@ -462,7 +457,6 @@ class KafkaBroker:
             spawn=supervisor.spawn,
             offload=self.world.offload,
         )
-        return self._groups
 
     def _controller_channel(self, broker_id: BrokerId) -> ControllerChannel:
         """A connection to the controller of its own: no request waits for the answer to another kind of request."""
@@ -529,9 +523,9 @@ class KafkaBroker:
             self._fetchers.close()
         for channel in self._channels:
             channel.forget_controller()
-        if self._controller is not None and self._started:
+        if self._services is not None and self._started:
             try:
-                await self._controller.shutdown()
+                await self._services.controller.shutdown()
             except OSError as error:
                 # Its last records cannot be written. The session has to end all the same, with its registration.
                 log.error("the controller was not shut down in order", why=str(error))
