@@ -52,13 +52,8 @@ class PreferredElections(Part):
     """`/admin/preferred_replica_election`. The part `preferred_elections` of `KafkaZkClient`."""
 
     async def read(self, *, watch: bool = False) -> tuple[TopicPartition, ...] | None:
-        """Read the partitions whose preferred leader shall be elected; None without the znode.
-
-        `watch` uses exists, so that a watch stays on an absent znode. A malformed znode counts as empty.
-        """
-        if watch and await self._transactions.exists(PreferredReplicaElectionZNode.path, watch=True) is None:
-            return None
-        node = await self._transactions.get(PreferredReplicaElectionZNode.path)
+        """Read the partitions to elect a preferred leader for; None without the znode, () if it is malformed."""
+        node = await self._transactions.get_optional(PreferredReplicaElectionZNode.path, watch=watch)
         if node is None:
             return None
         try:
@@ -81,13 +76,8 @@ class Reassignments(Part):
         return await self._transactions.exists(ReassignPartitionsZNode.path, watch=True) is not None
 
     async def read(self, *, watch: bool = False) -> dict[TopicPartition, tuple[BrokerId, ...]] | None:
-        """Read the target replicas of each partition to be reassigned; None without the znode.
-
-        `watch` uses exists, so that a watch stays on an absent znode. A malformed znode counts as empty (RA-6).
-        """
-        if watch and not await self.watch():
-            return None
-        node = await self._transactions.get(ReassignPartitionsZNode.path)
+        """Read the target replicas of each partition; None without the znode, {} if it is malformed (RA-6)."""
+        node = await self._transactions.get_optional(ReassignPartitionsZNode.path, watch=watch)
         if node is None:
             return None
         try:

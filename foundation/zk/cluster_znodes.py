@@ -34,10 +34,8 @@ class FeatureZNodes(Part):
     """Reads and writes `/feature`. The part `features` of `KafkaZkClient`, and raises what it does."""
 
     async def read(self, *, watch: bool = False) -> FeatureNode | None:
-        """Read the znode, None if it is absent; `watch` uses exists, so that a watch stays on an absent znode."""
-        if watch and await self._transactions.exists(FeatureZNode.path, watch=True) is None:
-            return None
-        node = await self._transactions.get(FeatureZNode.path)
+        """Read the znode, None if it is absent; `watch` also watches an absent one."""
+        node = await self._transactions.get_optional(FeatureZNode.path, watch=watch)
         return None if node is None else FeatureNode(FeatureZNode.decode(node.data), node.stat.version)
 
     async def write(self, features: Features, read: FeatureNode | None) -> int | None:

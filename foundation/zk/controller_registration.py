@@ -27,13 +27,8 @@ class ControllerRegistration(Part):
     """Reads, wins and gives back `/controller`. The part `controller` of `KafkaZkClient`, and raises what it does."""
 
     async def id(self, *, watch: bool = False) -> BrokerId | None:
-        """Read the id of the controller, None without one.
-
-        `watch` uses exists, so that a watch stays on an absent znode.
-        """
-        if watch and await self._transactions.exists(ControllerZNode.path, watch=True) is None:
-            return None
-        node = await self._transactions.get(ControllerZNode.path)
+        """Read the id of the controller, None without one; `watch` also watches an absent znode."""
+        node = await self._transactions.get_optional(ControllerZNode.path, watch=watch)
         return None if node is None else ControllerZNode.decode(node.data).broker_id
 
     async def register_and_increment_epoch(self, broker_id: BrokerId, *, timestamp_ms: int) -> Elected:

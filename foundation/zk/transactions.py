@@ -104,6 +104,12 @@ class Transactions:
     async def get(self, path: str, *, watch: bool = False) -> ZNodeData | None:
         return _present(await self._answered(lambda: self.client.get(path, watch=watch), f"get {path}"), f"get {path}")
 
+    async def get_optional(self, path: str, *, watch: bool) -> ZNodeData | None:
+        """Read a znode that may be absent; `watch` uses exists, so that a watch stays on an absent one."""
+        if watch and await self.exists(path, watch=True) is None:
+            return None
+        return await self.get(path)
+
     async def must_get(self, path: str) -> ZNodeData:
         """Read a znode that a conflict has just shown to exist; `ZooKeeperFailure` (NO_NODE) if it is gone."""
         node = await self.get(path)

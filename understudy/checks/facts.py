@@ -47,11 +47,7 @@ class _TopicZNode(msgspec.Struct, frozen=True):
     topic_id: str = ""
 
 
-class _BrokerIdZNode(msgspec.Struct, frozen=True, gc=False):
-    version: int
-
-
-class _FeatureZNode(msgspec.Struct, frozen=True, gc=False):
+class _VersionedZNode(msgspec.Struct, frozen=True, gc=False):
     version: int
 
 
@@ -61,8 +57,7 @@ class _ControllerZNode(msgspec.Struct, frozen=True, gc=False):
 
 _decode_state = msgspec.json.Decoder(_PartitionStateZNode).decode
 _decode_topic = msgspec.json.Decoder(_TopicZNode).decode
-_decode_broker = msgspec.json.Decoder(_BrokerIdZNode).decode
-_decode_feature = msgspec.json.Decoder(_FeatureZNode).decode
+_decode_version = msgspec.json.Decoder(_VersionedZNode).decode
 _decode_controller = msgspec.json.Decoder(_ControllerZNode).decode
 
 
@@ -263,7 +258,7 @@ class ClusterFacts:
 
     def _apply_registration_version(self, transaction: ZnodeTransaction, op: ZnodeOp) -> None:
         try:
-            version = _decode_broker(op.data or b"").version
+            version = _decode_version(op.data or b"").version
         except msgspec.MsgspecError:
             return
         if version < FIRST_REGISTRATION_WITH_ALTER_PARTITION:
@@ -271,7 +266,7 @@ class ClusterFacts:
 
     def _apply_feature(self, data: bytes) -> None:
         with contextlib.suppress(msgspec.MsgspecError):
-            self.marks_unclean_elections = _decode_feature(data).version >= FIRST_FEATURE_WITH_RECOVERY_STATE
+            self.marks_unclean_elections = _decode_version(data).version >= FIRST_FEATURE_WITH_RECOVERY_STATE
 
     def _apply_topic(self, topic: str, op: ZnodeOp) -> None:
         assignments_before, id_before = self._topics.pop(topic, ({}, ""))
