@@ -8,7 +8,7 @@ by the codec; here are the older versions that use other fields instead.
 
 from __future__ import annotations
 
-from typing import TypeAlias, assert_never
+from typing import TypeAlias, TypeVar, assert_never
 
 from msgspec.structs import replace
 
@@ -26,6 +26,7 @@ from understudy.foundation.wire.messages.update_metadata import (
 )
 
 ControlMessage: TypeAlias = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+M = TypeVar("M", LeaderAndIsrRequest, UpdateMetadataRequest)
 
 LEADER_AND_ISR_BY_TOPIC = 2
 UPDATE_METADATA_BY_TOPIC = 5
@@ -44,7 +45,7 @@ def in_version(message: ControlMessage, version: int) -> ControlMessage:
     """
     match message:
         case LeaderAndIsrRequest():
-            return message if version >= LEADER_AND_ISR_BY_TOPIC else _ungrouped_leader_and_isr(message)
+            return message if version >= LEADER_AND_ISR_BY_TOPIC else _ungrouped(message)
         case UpdateMetadataRequest():
             return message if version >= UPDATE_METADATA_BY_TOPIC else _ungrouped_update_metadata(message, version)
         case StopReplicaRequest():
@@ -61,7 +62,8 @@ def split_by_deletion(message: StopReplicaRequest, version: int) -> tuple[StopRe
     return tuple(part for part in parts if part.topic_states)
 
 
-def _ungrouped_leader_and_isr(message: LeaderAndIsrRequest) -> LeaderAndIsrRequest:
+def _ungrouped(message: M) -> M:
+    """Return a request with its partitions in one list, each with the name of its topic."""
     ungrouped = tuple(
         replace(state, topic_name=topic.topic_name)
         for topic in message.topic_states
@@ -71,17 +73,12 @@ def _ungrouped_leader_and_isr(message: LeaderAndIsrRequest) -> LeaderAndIsrReque
 
 
 def _ungrouped_update_metadata(message: UpdateMetadataRequest, version: int) -> UpdateMetadataRequest:
-    ungrouped = tuple(
-        replace(state, topic_name=topic.topic_name)
-        for topic in message.topic_states
-        for state in topic.partition_states
-    )
     brokers = message.live_brokers
     if version < UPDATE_METADATA_WITH_ENDPOINTS:
         # This version has no field for a broker without a PLAINTEXT listener; Kafka throws.
         addressed = ((broker, _oldest_address(broker)) for broker in brokers)
         brokers = tuple(replace(broker, v0_host=at.host, v0_port=at.port) for broker, at in addressed if at is not None)
-    return replace(message, topic_states=(), ungrouped_partition_states=ungrouped, live_brokers=brokers)
+    return _ungrouped(replace(message, live_brokers=brokers))
 
 
 def _oldest_address(broker: UpdateMetadataBroker) -> UpdateMetadataEndpoint | None:
