@@ -17,6 +17,7 @@ from understudy.controller.reassignment import partition_reassignment
 from understudy.controller.state_writes import StateWrites
 from understudy.controller.term import Term
 from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderRecoveryState
 from understudy.foundation.eventlog.fences import Fence
@@ -239,14 +240,12 @@ def _error_of(failure: Failure | None) -> Errors:
 def _topics(
     context: ControllerContext, outcomes: Mapping[TopicPartition, _Outcome], version: int
 ) -> Iterator[AlterPartitionResponseTopicData]:
-    grouped: dict[str, list[AlterPartitionResponsePartitionData]] = {}
-    for partition, outcome in outcomes.items():
-        grouped.setdefault(partition.topic, []).append(_partition(partition.partition, outcome))
-    for topic, partitions in grouped.items():
+    by_topic = grouped((at.topic, _partition(at.partition, outcome)) for at, outcome in outcomes.items())
+    for topic, partitions in by_topic.items():
         if version > 1:
-            yield AlterPartitionResponseTopicData(topic_id=context.topic_ids[topic], partitions=tuple(partitions))
+            yield AlterPartitionResponseTopicData(topic_id=context.topic_ids[topic], partitions=partitions)
         else:
-            yield AlterPartitionResponseTopicData(topic_name=topic, partitions=tuple(partitions))
+            yield AlterPartitionResponseTopicData(topic_name=topic, partitions=partitions)
 
 
 def _partition(index: int, outcome: _Outcome) -> AlterPartitionResponsePartitionData:

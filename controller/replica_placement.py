@@ -34,6 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import BrokerId
 
 
@@ -126,9 +127,7 @@ def placements(
 
 def rack_alternated(rack_by_broker: Mapping[BrokerId, str]) -> list[BrokerId]:
     """Return the brokers in rounds: one of each rack, racks in order of name, brokers in order of id (AS-4)."""
-    queues: dict[str, list[BrokerId]] = {}
-    for broker in sorted(rack_by_broker):
-        queues.setdefault(rack_by_broker[broker], []).append(broker)
+    queues = grouped((rack_by_broker[broker], broker) for broker in sorted(rack_by_broker))
     rounds = max(len(queue) for queue in queues.values())
     return [queues[rack][turn] for turn in range(rounds) for rack in sorted(queues) if turn < len(queues[rack])]
 

@@ -15,6 +15,7 @@ import structlog
 from understudy.controller.channels.request_batch import ControlRequest
 from understudy.controller.context import ControllerContext
 from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr
 from understudy.foundation.operator_lines import is_detailed, some, with_a_line
@@ -94,9 +95,7 @@ class StateChangeLog:
 
     def sending(self, requests: Sequence[ControlRequest]) -> None:
         """Log all requests of a flush, in their order (LG-17); at level DEBUG with every state (LG-18)."""
-        by_type: dict[type, list[ControlRequest]] = {}
-        for request in requests:
-            by_type.setdefault(type(request.message), []).append(request)
+        by_type = grouped((type(request.message), request) for request in requests)
         for request in with_a_line(log, by_type.get(LeaderAndIsrRequest, ())):
             leading = _become_leader(request)
             counts = {"become_leader": leading, "become_follower": request.partitions - leading}

@@ -13,6 +13,7 @@ import structlog
 from understudy.controller import partition_state_machine, replica_state_machine
 from understudy.controller.term import Term
 from understudy.controller.transitions import PartitionState, ReplicaState
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
 from understudy.foundation.eventlog.records import TopicsChanged
 from understudy.foundation.operator_lines import some
@@ -125,10 +126,7 @@ async def _without_duplicate_ids(term: Term, found: Mapping[str, TopicAssignment
     Only a znode written by hand can have such an id. Kafka's event fails as a whole: all topics that were created
     together stay without leaders, and no broker can take over as controller while the znode exists.
     """
-    bearers: dict[TopicId, list[str]] = {}
-    for topic, node in found.items():
-        if node.topic_id is not None:
-            bearers.setdefault(node.topic_id, []).append(topic)
+    bearers = grouped((node.topic_id, topic) for topic, node in found.items() if node.topic_id is not None)
     kept = dict(found)
     for topic_id, topics in bearers.items():
         owner = term.context.topic_names.get(topic_id)

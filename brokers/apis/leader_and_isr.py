@@ -15,6 +15,7 @@ from understudy.brokers.apis.serving import Serves
 from understudy.brokers.metadata.topic_names import GROUP_METADATA_TOPIC
 from understudy.brokers.replication.leader_and_isr_step import LeaderAndIsrStep, RequestedState, requested_states
 from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
 from understudy.foundation.eventlog.records import LeaderAndIsrApplied
 from understudy.foundation.wire.messages.leader_and_isr import (
@@ -93,14 +94,11 @@ def response(
         )
         return LeaderAndIsrResponse(error_code=error, partition_errors=tuple(flat))
     ids: dict[str, TopicId] = {topic: topic_id for (topic, _), topic_id, _ in requested}
-    grouped: dict[TopicId, list[LeaderAndIsrPartitionError]] = {}
-    for (topic, partition), code in errors.items():
-        grouped.setdefault(ids[topic], []).append(
-            LeaderAndIsrPartitionError(partition_index=partition, error_code=code)
-        )
-    topics = (
-        LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=tuple(codes)) for topic_id, codes in grouped.items()
+    by_id = grouped(
+        (ids[topic], LeaderAndIsrPartitionError(partition_index=partition, error_code=code))
+        for (topic, partition), code in errors.items()
     )
+    topics = (LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=codes) for topic_id, codes in by_id.items())
     return LeaderAndIsrResponse(error_code=error, topics=tuple(topics))
 
 

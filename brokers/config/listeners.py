@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from understudy.brokers.config.config_def import ConfigError
 from understudy.foundation.cluster.broker import EndPoint, SecurityProtocol
+from understudy.foundation.cluster.grouping import grouped
 
 LOOPBACK = "127.0.0.1"
 
@@ -131,12 +132,9 @@ def _endpoint(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> En
 
 def _require_distinct_ports(bound: tuple[EndPoint, ...], listeners: str) -> None:
     """Raise ConfigError if two listeners share a port, unless one has an IPv4 and the other an IPv6 address."""
-    by_port: dict[int, list[int | None]] = {}
-    for endpoint in bound:
-        if endpoint.port != 0:
-            by_port.setdefault(endpoint.port, []).append(_ip_version(endpoint.host))
+    by_port = grouped((endpoint.port, _ip_version(endpoint.host)) for endpoint in bound if endpoint.port != 0)
     for versions in by_port.values():
-        if len(versions) > 1 and versions not in ([4, 6], [6, 4]):
+        if len(versions) > 1 and versions not in ((4, 6), (6, 4)):
             raise ConfigError.invalid(
                 "listeners",
                 listeners,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from understudy.foundation.cluster.broker import SecurityProtocol
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
 from understudy.foundation.cluster.leadership import LEADER_DURING_DELETE
 from understudy.foundation.wire.messages.update_metadata import (
@@ -134,13 +135,11 @@ def _by_topic(
 ) -> list[tuple[str, TopicId | None, tuple[UpdateMetadataPartitionState, ...]]]:
     """Group the partitions by topic, with its id. Version 4 and older carry no ids (None): the topic keeps the one it
     has."""
-    grouped: dict[str, list[UpdateMetadataPartitionState]] = {}
-    for state in request.ungrouped_partition_states:
-        grouped.setdefault(state.topic_name, []).append(state)
-    by_topic: list[tuple[str, TopicId | None, tuple[UpdateMetadataPartitionState, ...]]] = [
-        (topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states
+    ungrouped = grouped((state.topic_name, state) for state in request.ungrouped_partition_states)
+    return [
+        *((topic.topic_name, topic.topic_id, topic.partition_states) for topic in request.topic_states),
+        *((topic, None, states) for topic, states in ungrouped.items()),
     ]
-    return by_topic + [(topic, None, tuple(states)) for topic, states in grouped.items()]
 
 
 class MetadataCache:

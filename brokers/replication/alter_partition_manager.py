@@ -15,6 +15,7 @@ from typing import NamedTuple
 from understudy.brokers.membership.controller_channel import ControllerChannel
 from understudy.brokers.replication.partition import IsrProposal
 from understudy.foundation.cluster.errors import Errors, error_for_code
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from understudy.foundation.wire.messages.alter_partition import (
     AlterPartitionBrokerState,
@@ -58,26 +59,25 @@ def alter_partition_request(
     changes: tuple[IsrChange, ...], version: int, *, broker_id: int, broker_epoch: int
 ) -> AlterPartitionRequest:
     """One request for all `changes`, for `version`."""
-    topics: dict[tuple[str, TopicId], list[AlterPartitionRequestPartitionData]] = {}
-    for change in changes:
-        isr = change.proposal.isr
-        with_epochs = version >= WITH_BROKER_EPOCHS
-        topics.setdefault((change.topic_partition.topic, change.topic_id), []).append(
-            AlterPartitionRequestPartitionData(
-                partition_index=change.topic_partition.partition,
-                leader_epoch=change.proposal.leader_epoch,
-                new_isr=() if with_epochs else isr,
-                new_isr_with_epochs=tuple(AlterPartitionBrokerState(broker_id=member) for member in isr)
-                if with_epochs
-                else (),
-                partition_epoch=change.proposal.partition_epoch,
-            )
-        )
+    topics = grouped(
+        ((change.topic_partition.topic, change.topic_id), _partition_data(change, version)) for change in changes
+    )
     data = tuple(
-        AlterPartitionRequestTopicData(topic_name=topic, topic_id=topic_id, partitions=tuple(partitions))
+        AlterPartitionRequestTopicData(topic_name=topic, topic_id=topic_id, partitions=partitions)
         for (topic, topic_id), partitions in topics.items()
     )
     return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=data)
+
+
+def _partition_data(change: IsrChange, version: int) -> AlterPartitionRequestPartitionData:
+    isr, with_epochs = change.proposal.isr, version >= WITH_BROKER_EPOCHS
+    return AlterPartitionRequestPartitionData(
+        partition_index=change.topic_partition.partition,
+        leader_epoch=change.proposal.leader_epoch,
+        new_isr=() if with_epochs else isr,
+        new_isr_with_epochs=tuple(AlterPartitionBrokerState(broker_id=member) for member in isr) if with_epochs else (),
+        partition_epoch=change.proposal.partition_epoch,
+    )
 
 
 class AlterPartitionManager:

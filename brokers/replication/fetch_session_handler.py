@@ -21,6 +21,7 @@ from understudy.brokers.replication.fetch_session import (
     next_epoch,
 )
 from understudy.foundation.cluster.errors import Errors, error_name
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId, TopicPartition
 from understudy.foundation.wire.messages.fetch import (
     FetchPartition,
@@ -61,22 +62,18 @@ class FetchRequestData(NamedTuple):
 
     def topics(self) -> tuple[FetchTopic, ...]:
         """The partitions to send by topic."""
-        topics: dict[tuple[str, TopicId], list[FetchPartition]] = {}
-        for topic_partition, (topic_id, fetch) in self.to_send:
-            topics.setdefault((topic_partition.topic, topic_id), []).append(fetch)
+        topics = grouped(((at.topic, topic_id), fetch) for at, (topic_id, fetch) in self.to_send)
         return tuple(
-            FetchTopic(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
+            FetchTopic(topic=topic, topic_id=topic_id, partitions=partitions)
             for (topic, topic_id), partitions in topics.items()
         )
 
     def forgotten_topics(self, version: int) -> tuple[ForgottenTopic, ...]:
         """The partitions to drop by topic."""
         replaced = self.to_replace if version >= FIRST_VERSION_BY_TOPIC_ID else ()
-        topics: dict[tuple[str, TopicId], list[int]] = {}
-        for (topic, partition), topic_id in (*self.to_forget, *replaced):
-            topics.setdefault((topic, topic_id), []).append(partition)
+        topics = grouped(((at.topic, topic_id), at.partition) for at, topic_id in (*self.to_forget, *replaced))
         return tuple(
-            ForgottenTopic(topic=topic, topic_id=topic_id, partitions=tuple(partitions))
+            ForgottenTopic(topic=topic, topic_id=topic_id, partitions=partitions)
             for (topic, topic_id), partitions in topics.items()
         )
 

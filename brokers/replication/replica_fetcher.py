@@ -53,6 +53,7 @@ from understudy.foundation.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from understudy.foundation.wire.messages.update_metadata import UpdateMetadataEndpoint
+from understudy.foundation.wire.nested_topics import nested
 from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost, Network
 from understudy.foundation.wire.request_channel import RequestChannel, RequestTimedOut
 from understudy.foundation.wire.schema import Message
@@ -153,19 +154,16 @@ def epoch_ends_request(
     partitions: Mapping[TopicPartition, PartitionFetchState], *, broker_id: int
 ) -> OffsetForLeaderEpochRequest:
     """An OffsetForLeaderEpoch for the last epoch of each partition's log."""
-    topics: dict[str, list[OffsetForLeaderPartition]] = {}
-    for topic_partition, state in partitions.items():
-        topics.setdefault(topic_partition.topic, []).append(
-            OffsetForLeaderPartition(
-                partition=topic_partition.partition,
-                current_leader_epoch=state.leader_epoch,
-                leader_epoch=state.partition.log.epochs.latest_epoch,
-            )
+    asked = {
+        at: OffsetForLeaderPartition(
+            partition=at.partition,
+            current_leader_epoch=state.leader_epoch,
+            leader_epoch=state.partition.log.epochs.latest_epoch,
         )
-    return OffsetForLeaderEpochRequest(
-        replica_id=broker_id,
-        topics=tuple(OffsetForLeaderTopic(topic=topic, partitions=tuple(each)) for topic, each in topics.items()),
-    )
+        for at, state in partitions.items()
+    }
+    topics = nested(lambda name, partitions: OffsetForLeaderTopic(topic=name, partitions=partitions), asked)
+    return OffsetForLeaderEpochRequest(replica_id=broker_id, topics=topics)
 
 
 class ReplicaFetcher:

@@ -22,6 +22,7 @@ import msgspec
 
 from understudy.controller.channels.request_batch import ControlRequest
 from understudy.controller.channels.request_shapes import ControlMessage, split_by_deletion
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from understudy.foundation.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
@@ -177,7 +178,4 @@ def _at(turns: list[dict[_Key, _State]], turn: int) -> dict[_Key, _State]:
 
 
 def _by_topic(states: Mapping[_Key, _State]) -> dict[tuple[str, TopicId], tuple[_State, ...]]:
-    grouped: dict[tuple[str, TopicId], list[_State]] = {}
-    for (topic, topic_id, _), state in states.items():
-        grouped.setdefault((topic, topic_id), []).append(state)
-    return {topic: tuple(of_topic) for topic, of_topic in grouped.items()}
+    return grouped(((topic, topic_id), state) for (topic, topic_id, _), state in states.items())

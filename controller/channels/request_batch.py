@@ -29,6 +29,7 @@ from understudy.controller.channels.shared_body import SharedBody
 from understudy.controller.context import ControllerContext
 from understudy.foundation.cluster.assignment import NO_ASSIGNMENT, those_not_in
 from understudy.foundation.cluster.broker import Broker
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, TopicPartition
 from understudy.foundation.cluster.leadership import LEADER_DURING_DELETE, LeaderRecoveryState
 from understudy.foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
@@ -344,8 +345,8 @@ class RequestBatch:
                 controller_epoch=self.context.epoch,
                 broker_epoch=broker_epoch,
                 topic_states=tuple(
-                    StopReplicaTopicState(topic_name=topic, partition_states=tuple(of_topic))
-                    for topic, of_topic in _by_topic(states.items()).items()
+                    StopReplicaTopicState(topic_name=topic, partition_states=of_topic)
+                    for topic, of_topic in grouped((at.topic, state) for at, state in states.items()).items()
                 ),
             )
             for part in split_by_deletion(message, version):
@@ -359,13 +360,6 @@ class RequestBatch:
 
     def _topic_id(self, topic: str) -> TopicId:
         return self.context.topic_ids.get(topic, NO_TOPIC_ID)
-
-
-def _by_topic(states: Iterable[tuple[TopicPartition, State]]) -> dict[str, list[State]]:
-    grouped: dict[str, list[State]] = {}
-    for partition, state in states:
-        grouped.setdefault(partition.topic, []).append(state)
-    return grouped
 
 
 def _update_metadata_broker(broker: Broker) -> UpdateMetadataBroker:

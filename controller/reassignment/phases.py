@@ -48,6 +48,7 @@ from understudy.controller.term import Term
 from understudy.controller.transitions import PartitionState, ReplicaState
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
 from understudy.foundation.operator_lines import some, with_a_line
@@ -416,9 +417,5 @@ def _topics(partitions: Iterable[TopicPartition]) -> list[str]:
     return list(dict.fromkeys(partition.topic for partition in partitions))
 
 
-def _by_replica(replicas: Mapping[TopicPartition, Sequence[BrokerId]]) -> dict[BrokerId, list[TopicPartition]]:
-    found: dict[BrokerId, list[TopicPartition]] = {}
-    for partition, of_partition in replicas.items():
-        for replica in of_partition:
-            found.setdefault(replica, []).append(partition)
-    return found
+def _by_replica(replicas: Mapping[TopicPartition, Sequence[BrokerId]]) -> Mapping[BrokerId, Sequence[TopicPartition]]:
+    return grouped((replica, partition) for partition, of_partition in replicas.items() for replica in of_partition)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol, TypeVar
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.cluster.identifiers import TopicPartition
 
 P = TypeVar("P")
@@ -40,18 +41,13 @@ class MakesTopic(Protocol[P_in, T_out]):
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:
     """Return the numbers of partitions by topic, in the order given."""
-    found: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        found.setdefault(topic, []).append(number)
-    return {topic: tuple(numbers) for topic, numbers in found.items()}
+    return grouped(partitions)
 
 
 def nested(topic_of: MakesTopic[P, T_out], partitions: Mapping[TopicPartition, P]) -> tuple[T_out, ...]:
     """Return the topics of a request with their partitions, in the order given."""
-    return tuple(
-        topic_of(name=topic, partitions=tuple(partitions[TopicPartition(topic, number)] for number in numbers))
-        for topic, numbers in by_topic(partitions).items()
-    )
+    by_name = grouped((at.topic, partition) for at, partition in partitions.items())
+    return tuple(topic_of(name=topic, partitions=of_topic) for topic, of_topic in by_name.items())
 
 
 def by_partition(topics: Iterable[HasPartitions[H]]) -> dict[TopicPartition, H]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from understudy.checks.check import HistoryCheck, Judgement, Witness, judge
 from understudy.checks.client_history import SendOutcome
 from understudy.checks.facts import Partition, name_of
+from understudy.foundation.cluster.grouping import grouped
 
 NO_OFFSET = -1
 """Offset that is fetched for a partition without a committed offset."""
@@ -178,17 +179,17 @@ class AcknowledgedOffsetsStay(HistoryCheck[GroupHistory]):
     )
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
-        commits: defaultdict[tuple[str, Partition], list[Commit]] = defaultdict(list)
-        for commit in _that_may_be_stored(history.commits):
-            commits[commit.group, commit.partition].append(commit)
-        fetches: defaultdict[tuple[str, Partition], list[tuple[int, OffsetFetch]]] = defaultdict(list)
-        for number, fetch in enumerate(history.fetches):
-            if fetch.group not in history.may_have_lost and number not in history.of_the_past:
-                fetches[fetch.group, fetch.partition].append((number, fetch))
+        stored = _that_may_be_stored(history.commits)
+        commits = grouped(((commit.group, commit.partition), commit) for commit in stored)
+        fetches = grouped(
+            ((fetch.group, fetch.partition), (number, fetch))
+            for number, fetch in enumerate(history.fetches)
+            if fetch.group not in history.may_have_lost and number not in history.of_the_past
+        )
         for key, found in fetches.items():
             for number, fetch in found:
                 self.times_tested += 1
-                if (what := _contradiction(fetch, commits[key])) is not None:
+                if (what := _contradiction(fetch, commits.get(key, ()))) is not None:
                     yield Witness(f"fetch {number}", what)
 
 
@@ -204,10 +205,11 @@ class PartitionsHaveOneOwner(HistoryCheck[GroupHistory]):
         for commit in history.commits:
             if commit.outcome is SendOutcome.OK:
                 first_commit_ms[commit.group] = min(commit.ended_ms, first_commit_ms.get(commit.group, commit.ended_ms))
-        generations: defaultdict[tuple[str, int], list[tuple[int, Ownership]]] = defaultdict(list)
-        for number, ownership in enumerate(history.ownerships):
-            if ownership.group not in history.may_have_lost:
-                generations[ownership.group, ownership.generation].append((number, ownership))
+        generations = grouped(
+            ((ownership.group, ownership.generation), (number, ownership))
+            for number, ownership in enumerate(history.ownerships)
+            if ownership.group not in history.may_have_lost
+        )
         for (group, _), found in generations.items():
             for place, (number, later) in enumerate(found):
                 for _, earlier in found[:place]:
@@ -307,9 +309,7 @@ def check_groups(history: GroupHistory) -> Judgement:
 
 def unfinished_groups(history: GroupHistory) -> dict[str, str]:
     """Return by group why its rebalance has not ended, as of the last states; empty text if it has ended."""
-    groups: defaultdict[str, list[LastState]] = defaultdict(list)
-    for state in history.last:
-        groups[state.group].append(state)
+    groups = grouped((state.group, state) for state in history.last)
     return {group: _unfinished(group, states, history) for group, states in groups.items()}
 
 
