@@ -114,6 +114,7 @@ class PageRun:
         }
 
 
+@without_garbage_collection()
 def finished_run(
     paths: Sequence[Path], wanted: str | None = None, window: Window | None = None, *, level: int = FAST
 ) -> PageRun:
@@ -127,11 +128,6 @@ def finished_run(
     Raises:
         NoSuchRun: there is no log, none of the run, or there are several runs and `wanted` is None.
     """
-    with without_garbage_collection():
-        return _read(paths, wanted, window, level)
-
-
-def _read(paths: Sequence[Path], wanted: str | None, window: Window | None, level: int) -> PageRun:
     reading = read(paths)
     where = ", ".join(map(str, paths))
     runs = sorted({record.run for record in reading.records})

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.http_thread import ANY_PORT, HttpThread, address_of, hosts_of, is_loopback, listen
-from understudy.clusters.processes.run_folder import NotARunFolder, ProcessEntry, read_cluster_file
+from understudy.clusters.processes.run_folder import NotARunFolder, read_cluster_file
 from understudy.foundation.eventlog.files import log_files
 from understudy.history.reading.following import RunTail
 from understudy.history.report.replay import without_garbage_collection
@@ -182,7 +182,7 @@ def open_run(paths: Sequence[Path], wanted: str | None = None) -> tuple[PageRun,
             pass
         else:
             if entry.owner.is_running and wanted in (None, entry.run):
-                return live_run(folder, entry.run, entry.owner)
+                return LiveRun(folder, entry.run), folder, lambda: not entry.owner.is_running
             wanted = wanted or entry.run
     missing = [path for path in paths if not path.exists()]
     if missing:
@@ -202,8 +202,3 @@ def runs_in(folder: Path) -> set[str]:
     """Return the ids of the runs to which the logs of a folder belong, by the first lines that can be read."""
     files = [file.path for node in RunTail(folder).nodes() for file in log_files(node.folder)]
     return {group.run for group in find_runs(files) if group.run}
-
-
-def live_run(folder: Path, run: str, owner: ProcessEntry) -> tuple[LiveRun, Path, Callable[[], bool]]:
-    """Return the run of a cluster that is running, as `open_run` does."""
-    return LiveRun(folder, run), folder, lambda: not owner.is_running

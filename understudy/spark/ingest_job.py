@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -37,18 +38,13 @@ class SparkEngine:
         """
         distributed = self._context.parallelize(tasks, len(tasks))
         with spark_errors(f"the event logs cannot be written into {lake}"):
-            results = distributed.mapPartitions(_IngestTask(str(lake))).collect()
+            results = distributed.mapPartitions(partial(_written, str(lake))).collect()
         return (msgspec.json.decode(result, type=WrittenRun) for result in results)
 
 
-class _IngestTask:
-    """The function that a worker runs: it writes a part for each task."""
-
-    def __init__(self, lake: str) -> None:
-        self._lake = lake
-
-    def __call__(self, tasks: Iterable[tuple[RunFiles, ...]]) -> Iterator[bytes]:
-        return (msgspec.json.encode(write_part(Path(self._lake), groups)) for groups in tasks)
+def _written(lake: str, tasks: Iterable[tuple[RunFiles, ...]]) -> Iterator[bytes]:
+    """Write a part for each task, in a worker."""
+    return (msgspec.json.encode(write_part(Path(lake), groups)) for groups in tasks)
 
 
 def _nothing(tasks: Iterable[tuple[()]]) -> Iterator[bytes]:

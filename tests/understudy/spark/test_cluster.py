@@ -81,8 +81,8 @@ def test_a_killed_worker_changes_no_lake(
     take(tmp_path / "expected", logs)
     settings = SparkSettings(java=choose_java(), master=cluster.master)
     with spark_context(settings) as context, KillInTheMiddle(tmp_path, cluster) as kill:
-        task = ingest_job._IngestTask
-        monkeypatch.setattr(ingest_job, "_IngestTask", lambda lake: kill.waiting(task(lake)))
+        waiting = kill.waiting(partial(ingest_job._written, str(tmp_path / "lake")))
+        monkeypatch.setattr(ingest_job, "_written", lambda lake, tasks: waiting(tasks))
         result = ingest(find_logs([logs]), tmp_path / "lake", lambda _: SparkEngine(context))
     assert cluster.workers[0].poll() is not None
     assert (len(result.added), result.refused) == (RUNS, [])

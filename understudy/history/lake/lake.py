@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec import inspect
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake.columns import FINDINGS, RUN_TABLES
@@ -19,6 +18,9 @@ from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
 from understudy.history.reading.findings import LogFinding
 
 NEEDED_AGAIN = "ingest the logs of its runs again"
+
+_ONE_ROW = ("settings", "totals")
+"""Tables with one row for each run."""
 
 
 class Lake:
@@ -128,7 +130,9 @@ class Lake:
                 continue
             rows = {table: self._rows_by_run(name, part, table) for table in TABLES}
             for run in runs:
-                yield _metrics(run, {table: found.get(run, []) for table, found in rows.items()})
+                yield RunMetrics(
+                    run=run, **{table: _content(run, table, found.get(run, [])) for table, found in rows.items()}
+                )
 
     def findings(self) -> tuple[LogFinding, ...]:
         """Return the damage to the logs of all runs, sorted by file and line."""
@@ -180,30 +184,16 @@ def _fitted(table: pa.Table, field: pa.Field, default: object) -> pa.ChunkedArra
     return found if found.type.equals(field.type) else pa.array(found.to_pylist(), field.type)
 
 
-def _metrics(run: str, rows: Mapping[str, list[dict[str, Any]]]) -> RunMetrics:
-    content = {name: _content(run, name, found) for name, found in rows.items()}
-    return RunMetrics(run=run, **content)
-
-
 def _content(run: str, name: str, rows: list[dict[str, Any]]) -> Any:
     try:
         found: tuple[Table, ...] = msgspec.convert(rows, tuple[TABLES[name], ...])  # type: ignore[valid-type]  # a value
-        if isinstance(_RUN_METRICS[name], inspect.VarTupleType):
+        if name not in _ONE_ROW:
             return found
         (row,) = found or (None,)
     except (msgspec.ValidationError, ValueError) as error:
         raise LakeError(
             f"the table {name} of run {run} was written by other software: {error}; {NEEDED_AGAIN}"
         ) from None
-    if row is None and not isinstance(_RUN_METRICS[name], inspect.UnionType):
+    if row is None:
         raise LakeError(f"run {run} was ingested before there was a table {name}; {NEEDED_AGAIN}")
     return row
-
-
-def _field_types() -> dict[str, inspect.Type]:
-    info = inspect.type_info(RunMetrics)
-    assert isinstance(info, inspect.StructType)
-    return {field.name: field.type for field in info.fields}
-
-
-_RUN_METRICS = _field_types()

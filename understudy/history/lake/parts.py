@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 import pyarrow as pa
@@ -115,9 +114,7 @@ class PartWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for stream, writer in self._open.values():
             writer.is_open = False  # its destructor would write to the closed file
             with contextlib.suppress(OSError):  # what could not be written; the part does not count

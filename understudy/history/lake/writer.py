@@ -7,7 +7,6 @@ import fcntl
 import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from understudy.history.lake import manifest as manifests
@@ -63,9 +62,7 @@ class LakeWriter:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._unlock()
 
     def commit(self, written: Iterable[WrittenRun]) -> None:

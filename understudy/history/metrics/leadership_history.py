@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -210,25 +211,18 @@ class _State(msgspec.Struct, frozen=True, gc=False):
     """None after a deletion."""
 
 
+@dataclass(slots=True)
 class _PartitionHistory:
     """The counts of one partition up to `last`, the newest state whose writer was not deposed."""
 
-    __slots__ = (
-        "clean_elections",
-        "is_elected",
-        "isr_expands",
-        "isr_shrinks",
-        "last",
-        "leaderless_us",
-        "unclean_elections",
-        "writes",
-    )
-
-    def __init__(self, last: _State | None) -> None:
-        self.last = last
-        self.is_elected = False
-        self.writes = self.clean_elections = self.unclean_elections = 0
-        self.isr_shrinks = self.isr_expands = self.leaderless_us = 0
+    last: _State | None
+    is_elected: bool = False
+    writes: int = 0
+    clean_elections: int = 0
+    unclean_elections: int = 0
+    isr_shrinks: int = 0
+    isr_expands: int = 0
+    leaderless_us: int = 0
 
 
 def _is_election(was: Leadership | None, now: Leadership, why: str) -> bool:

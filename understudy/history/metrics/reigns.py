@@ -149,7 +149,7 @@ class _Losses:
         words = self._words(elected, until)
         if following is not None:
             noticed = self._noticed(elected, elected.us, until)
-            ended = self._last_sign(elected, noticed.us if noticed else following.us)
+            ended = self._run.signs.last_until(elected.incarnation, noticed.us if noticed else following.us)
             if words is None and noticed is not None:
                 began = self._silences.began(elected.incarnation, noticed.us)
                 ended = ended if began is None else began
@@ -182,9 +182,6 @@ class _Losses:
             if (key.node, key.incarnation) == elected.incarnation and key.seq > elected.key.seq:
                 return words
         return None
-
-    def _last_sign(self, elected: At[ControllerElected], bound: int) -> int:
-        return self._run.signs.last_until(elected.incarnation, bound)
 
 
 class _Placed(Protocol):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from understudy.checks.history import OpKind, ZnodeOp, ZnodeTransaction
+from understudy.foundation.zk.jute import CHECK, CREATE, DELETE, MULTI, SET_DATA
 
 MAGIC: Final = b"ZKLG"
 VERSION: Final = 2
@@ -29,17 +30,7 @@ _ENTRY_HEADER = struct.Struct(">qi")
 _TRANSACTION_HEADER = struct.Struct(">qiqqi")
 _INT = struct.Struct(">i")
 
-CREATE, DELETE, SET_DATA, CHECK, MULTI, CREATE_2, CREATE_CONTAINER, DELETE_CONTAINER, CREATE_TTL = (
-    1,
-    2,
-    5,
-    13,
-    14,
-    15,
-    19,
-    20,
-    21,
-)
+CREATE_2, CREATE_CONTAINER, DELETE_CONTAINER, CREATE_TTL = 15, 19, 20, 21
 ERROR, CREATE_SESSION, CLOSE_SESSION = -1, -10, -11
 
 T = TypeVar("T")
@@ -97,7 +88,7 @@ def iterate_transaction_logs(
     """
     ephemerals: dict[int, list[str]] = {}
     for path in _files(folder):
-        for transaction in _read_file(path):
+        for _, transaction in _read_on(path, _FILE_HEADER.size):
             if isinstance(transaction, OpenedSession | ClosedByClient):
                 if transaction.zxid > after_zxid:
                     yield transaction
@@ -182,10 +173,6 @@ def _below(transaction: ZnodeTransaction, chroot: str) -> ZnodeTransaction | Non
         return transaction
     ops = tuple(op._replace(path=op.path[len(chroot) :]) for op in transaction.ops if op.path.startswith(chroot + "/"))
     return transaction._replace(ops=ops) if ops else None
-
-
-def _read_file(path: Path) -> Iterator[ZnodeTransaction | SessionNote]:
-    return (transaction for _, transaction in _read_on(path, _FILE_HEADER.size))
 
 
 def _read_on(path: Path, offset: int) -> Iterator[tuple[int, ZnodeTransaction | SessionNote]]:
