@@ -27,7 +27,6 @@ from understudy.history.report.spark_tasks import (
 )
 from understudy.spark.background import SparkInBackground
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_errors
-from understudy.spark.table_schema import table_schema
 
 Work: TypeAlias = Callable[[Iterable[RunFiles]], Iterator[bytes]]
 
@@ -98,16 +97,20 @@ class SparkReplay:
                 joined = self._distributed(again).flatMap(measure_task).persist(StorageLevel.DISK_ONLY)
                 kept = kept.filter(holds_none_of(files)).union(joined)
                 results = [decoded(result) for result in kept.map(shortened).collect()]
+        # Arrow is only imported if tables are written: without it a command starts a tenth of a second earlier.
+        from understudy.history.lake.columns import table_schema  # noqa: PLC0415
+        from understudy.spark.ddl import ddl  # noqa: PLC0415
+
         progress(f"writing the tables to {output}")
         session = SparkSession(self._context)
         with spark_errors(f"the tables cannot be written to {output}"):
-            for name, table in TABLES.items():
-                rows = session.read.schema(table_schema(table)).json(kept.flatMap(rows_of(name)))
+            for name in TABLES:
+                rows = session.read.schema(ddl(table_schema(name))).json(kept.flatMap(rows_of(name)))
                 rows.write.parquet(str((output / name).absolute()))
             again = [result.group for result in results]
             all_rows = self._distributed(again).flatMap(row_table_rows_of_files).persist(StorageLevel.DISK_ONLY)
-            for name, table in ROW_TABLES.items():
-                rows = session.read.schema(table_schema(table)).json(all_rows.flatMap(rows_named(name)))
+            for name in ROW_TABLES:
+                rows = session.read.schema(ddl(table_schema(name))).json(all_rows.flatMap(rows_named(name)))
                 rows.write.parquet(str((output / name).absolute()))
         return results
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
@@ -64,9 +65,7 @@ def in_order(records: Iterable[Envelope]) -> Iterator[Envelope]:
     if _is_in_order(by_clock, causes):
         yield from by_clock
         return
-    merge = _Merge(given, causes)
-    while (record := merge.next()) is not None:
-        yield record
+    yield from _Merge(given, causes).records()
 
 
 def _is_in_order(records: Iterable[Envelope], causes: Mapping[Identity, Identity]) -> bool:
@@ -94,36 +93,32 @@ class _Merge:
     """Merges one queue per writer by clock; a head waits until its cause has come."""
 
     def __init__(self, records: Iterable[Envelope], causes: dict[Identity, Identity]) -> None:
-        self._queues: dict[Writer, list[Envelope]] = {}
-        for record in sorted(records, key=lambda record: (writer_of(record), record.seq)):
-            self._queues.setdefault(writer_of(record), []).append(record)
-        self._positions = dict.fromkeys(self._queues, 0)
+        self._queues: defaultdict[Writer, deque[Envelope]] = defaultdict(deque)
+        for record in sorted(records, key=lambda record: record.seq):
+            self._queues[writer_of(record)].append(record)
         self._causes = causes
         self._emitted: set[Identity] = set()
         self._held: dict[Identity, list[_Head]] = {}
         self._heads: list[_Head] = [(order_key(queue[0]), writer) for writer, queue in self._queues.items()]
         heapq.heapify(self._heads)
 
-    def next(self) -> Envelope | None:
+    def records(self) -> Iterator[Envelope]:
         while self._heads or self._held:
             if not self._heads:
                 self._release_earliest()
             head = heapq.heappop(self._heads)
-            record = self._queues[head[1]][self._positions[head[1]]]
-            cause = self._causes.get(identity_of(record))
+            queue = self._queues[head[1]]
+            identity = identity_of(queue[0])
+            cause = self._causes.get(identity)
             if cause is None or cause in self._emitted:
-                self._advance(head[1], identity_of(record))
-                return record
-            self._held.setdefault(cause, []).append(head)
-        return None
-
-    def _advance(self, writer: Writer, emitted: Identity) -> None:
-        self._emitted.add(emitted)
-        for head in self._held.pop(emitted, ()):
-            heapq.heappush(self._heads, head)
-        self._positions[writer] += 1
-        if self._positions[writer] < len(self._queues[writer]):
-            heapq.heappush(self._heads, (order_key(self._queues[writer][self._positions[writer]]), writer))
+                yield queue.popleft()
+                self._emitted.add(identity)
+                for released in self._held.pop(identity, ()):
+                    heapq.heappush(self._heads, released)
+                if queue:
+                    heapq.heappush(self._heads, (order_key(queue[0]), head[1]))
+            else:
+                self._held.setdefault(cause, []).append(head)
 
     def _release_earliest(self) -> None:
         """Release the earliest head without its cause; called when every head waits for another."""
@@ -133,7 +128,7 @@ class _Merge:
         self._held[cause].remove(earliest)
         if not self._held[cause]:
             del self._held[cause]
-        self._causes.pop(identity_of(self._queues[earliest[1]][self._positions[earliest[1]]]), None)
+        self._causes.pop(identity_of(self._queues[earliest[1]][0]), None)
         self._heads.append(earliest)
 
 
@@ -152,7 +147,7 @@ def remote_causes(records: Iterable[Envelope]) -> dict[Identity, Identity]:
         if message.is_receipt:
             receipts.append((message.name, record))
         else:
-            sent.setdefault(message.name, []).append(_moment(record))
+            sent.setdefault(message.name, []).append((record.mono_ms, identity_of(record)))
     for messages in sent.values():
         messages.sort()
     causes = {}
@@ -162,10 +157,6 @@ def remote_causes(records: Iterable[Envelope]) -> dict[Identity, Identity]:
             after = bisect_right(candidates, record.mono_ms, key=lambda candidate: candidate[0])
             causes[identity_of(record)] = candidates[max(after - 1, 0)][1]
     return causes
-
-
-def _moment(record: Envelope) -> tuple[float, Identity]:
-    return (record.mono_ms, identity_of(record))
 
 
 class RemoteCauses:
