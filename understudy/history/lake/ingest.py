@@ -276,27 +276,22 @@ def _with_known_files(group: RunFiles, entry: RunEntry) -> tuple[RunFiles, str |
     given = by_name(group.files)
     missing = []
     for known in entry.files:
-        same = given.get(Path(known.path).name)
-        if same is None:
-            if not Path(known.path).exists():
-                gone = f"{known.path}, which is in the lake, was not given and is gone"
+        name = Path(known.path).name
+        file = given[name][0] if name in given else known.path
+        if name not in given:
+            if not Path(file).exists():
+                gone = f"{file}, which is in the lake, was not given and is gone"
                 return group, f"{gone}; give all files of run {group.run!r}, or remove it from the lake first"
-            if not continues(known.path, known):
-                return group, _used_twice(group.run, known.path)
-            missing.append(known.path)
-        elif not continues(same[0], known):
-            return group, _used_twice(group.run, same[0])
+            missing.append(file)
+        if not continues(file, known):
+            return group, (
+                f"run id {group.run!r} is used by different runs: {file} does not continue the one of this name in the "
+                "lake; remove the run from the lake first, or use another lake"
+            )
     if missing:
         size = sum(Path(path).stat().st_size for path in missing)
         group = joined([group, RunFiles(group.run, tuple(missing), size)])
     return group, None
-
-
-def _used_twice(run: str, file: str) -> str:
-    return (
-        f"run id {run!r} is used by different runs: {file} does not continue the one of this name in the lake; "
-        "remove the run from the lake first, or use another lake"
-    )
 
 
 def _is_unchanged(group: RunFiles, entry: RunEntry) -> bool:
