@@ -1,7 +1,5 @@
 """Keeps the ledger of seeds in a lake: a table of Parquet files with each seed that was run and its outcome.
 
-`SeedHunt` keeps outcomes in it, and the event logs of seeds in the tables of the lake.
-
 A hunt over many seeds adds a file after each round of tasks. So an interrupted hunt continues after the seeds in the
 ledger, and an analyst reads the ledger as any other table: `spark.read.parquet("LAKE/seeds/ledger")`.
 """
@@ -28,78 +26,37 @@ SCHEMA = pa.schema([pa.field("software", pa.string()), *struct_type(SeedOutcome)
 """Columns of the ledger: `software` is the version that ran the seed; the others are as in `SeedOutcome`."""
 
 
-class SeedLedger:
-    """The ledger of one lake.
-
-    Args:
-        lake: the lake; its folder is created if it is missing.
-        software: the version of this program. Seeds that another version has run are run again.
-    """
-
-    def __init__(self, lake: Path, software: str) -> None:
-        self._folder = lake / SEEDS / "ledger"
-        self._software = software
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self.logs = lake / SEEDS / "logs"
-        """The folder for the event logs of seeds."""
-        self.logs.mkdir(exist_ok=True)
-
-    def outcomes(self, seconds: int) -> dict[int, SeedOutcome]:
-        """Return the outcomes of the seeds that this version has run for this number of simulated seconds.
-
-        Raises:
-            OSError, pa.ArrowException: a file of the ledger cannot be read.
-        """
-        files = sorted(self._folder.glob("*.parquet"))
-        wanted = {"software": self._software, "seconds": seconds}
-        found: dict[int, SeedOutcome] = {}
-        for file in files:
-            rows = pq.read_table(file, schema=SCHEMA, filters=[(name, "==", value) for name, value in wanted.items()])
-            for row in rows.to_pylist():
-                del row["software"]
-                row["acknowledged"] = row["acknowledged"] or 0  # older files lack this column
-                found[row["seed"]] = msgspec.convert(row, SeedOutcome)
-        return found
-
-    def add(self, outcomes: Iterable[SeedOutcome]) -> None:
-        """Add seeds in one step. Raises OSError if the ledger cannot be written."""
-        rows = [{"software": self._software, **msgspec.structs.asdict(outcome)} for outcome in outcomes]
-        name = uuid.uuid4().hex[:16]
-        unfinished = self._folder / f".{name}"
-        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), unfinished)
-        with unfinished.open("rb") as written:
-            os.fsync(written.fileno())
-        unfinished.rename(self._folder / f"{name}.parquet")
-
-
 class SeedHunt:
     """Keeps the outcomes of seeds in the ledger of a lake, and their records in its tables.
 
+    Seeds that another version of this program has run are run again.
+
+    Args:
+        lake: the lake; its folder is created if it is missing.
+        seconds: the number of simulated seconds of each seed.
+
     Attributes:
-        known: the seeds that are in the ledger already.
+        known: the outcomes of seeds that are in the ledger already.
         logs: the folder in which workers leave event logs.
+
+    Raises:
+        LakeError: the folder is no lake.
+        OSError: the lake cannot be read or written.
+        pa.ArrowException: a file of the ledger cannot be read.
     """
 
-    def __init__(self, lake: Path, ledger: SeedLedger, known: dict[int, SeedOutcome]) -> None:
-        self._lake = lake
-        self._ledger = ledger
-        self.known = known
-        self.logs = ledger.logs
-
-    @classmethod
-    def in_lake(cls, lake: Path, seconds: int) -> SeedHunt:
-        """Open the ledger of a lake for seeds of this number of simulated seconds.
-
-        Raises:
-            LakeError: the folder is no lake.
-            OSError: the lake cannot be read or written.
-        """
+    def __init__(self, lake: Path, seconds: int) -> None:
         check_is_lake(lake)
-        ledger = SeedLedger(lake, f"{software_version()} {software_commit()}".strip())
-        for unfinished in ledger.logs.glob(".seed-*"):
+        self._lake = lake
+        self._ledger = lake / SEEDS / "ledger"
+        self._ledger.mkdir(parents=True, exist_ok=True)
+        self.logs = lake / SEEDS / "logs"
+        self.logs.mkdir(exist_ok=True)
+        for unfinished in self.logs.glob(".seed-*"):
             # A worker that was killed has left it.
             shutil.rmtree(unfinished, ignore_errors=True)
-        return cls(lake, ledger, ledger.outcomes(seconds))
+        self._software = f"{software_version()} {software_commit()}".strip()
+        self.known = self._outcomes(seconds)
 
     def keep(self, outcomes: Sequence[SeedOutcome]) -> None:
         """Bring the event logs that workers have left into the lake, then the outcomes into the ledger.
@@ -113,7 +70,29 @@ class SeedHunt:
         left = [folder for folder in left if folder.is_dir()]
         if left:
             ingest(find_logs(left), self._lake)
-        self._ledger.add(outcomes)
+        self._add(outcomes)
         for outcome in outcomes:
             if not outcome.failed:
                 shutil.rmtree(self.logs / f"seed-{outcome.seed}", ignore_errors=True)
+
+    def _outcomes(self, seconds: int) -> dict[int, SeedOutcome]:
+        """Return the outcomes of the seeds that this version has run for this number of simulated seconds."""
+        wanted = {"software": self._software, "seconds": seconds}
+        found: dict[int, SeedOutcome] = {}
+        for file in sorted(self._ledger.glob("*.parquet")):
+            rows = pq.read_table(file, schema=SCHEMA, filters=[(name, "==", value) for name, value in wanted.items()])
+            for row in rows.to_pylist():
+                del row["software"]
+                row["acknowledged"] = row["acknowledged"] or 0  # older files lack this column
+                found[row["seed"]] = msgspec.convert(row, SeedOutcome)
+        return found
+
+    def _add(self, outcomes: Iterable[SeedOutcome]) -> None:
+        """Add seeds to the ledger in one step."""
+        rows = [{"software": self._software, **msgspec.structs.asdict(outcome)} for outcome in outcomes]
+        name = uuid.uuid4().hex[:16]
+        unfinished = self._ledger / f".{name}"
+        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), unfinished)
+        with unfinished.open("rb") as written:
+            os.fsync(written.fileno())
+        unfinished.rename(self._ledger / f"{name}.parquet")

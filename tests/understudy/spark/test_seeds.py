@@ -57,21 +57,21 @@ def test_a_failed_seed_is_in_the_lake_and_its_logs_are_kept(tmp_path: Path, monk
         return replace(report, problems=("a problem of this test",)) if seed == 2 else report
 
     monkeypatch.setattr(seed_tasks, "run_seed", failing)
-    hunt = SeedHunt.in_lake(tmp_path / "lake", SECONDS)
+    hunt = SeedHunt(tmp_path / "lake", SECONDS)
     assert hunt.known == {}
     hunt.keep(list(run_task(SeedTask((1, 2), SECONDS, str(hunt.logs)))))
     assert list(Lake(tmp_path / "lake").runs) == ["seed-2"]
     assert [path.name for path in hunt.logs.iterdir()] == ["seed-2"]
-    known = SeedHunt.in_lake(tmp_path / "lake", SECONDS).known
+    known = SeedHunt(tmp_path / "lake", SECONDS).known
     assert [(seed, outcome.failed) for seed, outcome in known.items()] == [(1, False), (2, True)]
     assert "a problem of this test" in known[2].report
-    assert SeedHunt.in_lake(tmp_path / "lake", SECONDS + 1).known == {}, "other seconds are another hunt"
+    assert SeedHunt(tmp_path / "lake", SECONDS + 1).known == {}, "other seconds are another hunt"
 
 
 def test_a_hunt_that_was_killed_before_its_ledger_was_written_runs_again(tmp_path: Path) -> None:
-    hunt = SeedHunt.in_lake(tmp_path / "lake", SECONDS)
+    hunt = SeedHunt(tmp_path / "lake", SECONDS)
     (hunt.logs / ".seed-1-of-a-killed-worker").mkdir()
-    hunt = SeedHunt.in_lake(tmp_path / "lake", SECONDS)
+    hunt = SeedHunt(tmp_path / "lake", SECONDS)
     assert list(hunt.logs.iterdir()) == []
     leave_events(1, SECONDS, hunt.logs)
     outcomes = list(run_task(SeedTask((1,), SECONDS, str(hunt.logs), keep_all=True)))

@@ -39,7 +39,7 @@ def simulate_in_spark(
 
 def _outcomes(seeds: range, options: argparse.Namespace, settings: SparkSettings) -> Iterator[SeedOutcome]:
     """Run the seeds that are not in the ledger; yield the outcomes of all."""
-    hunt = None if options.lake is None else SeedHunt.in_lake(options.lake, options.seconds)
+    hunt = None if options.lake is None else SeedHunt(options.lake, options.seconds)
     known = {} if hunt is None else hunt.known
     left = [seed for seed in seeds if seed not in known]
     if len(left) < len(seeds):
