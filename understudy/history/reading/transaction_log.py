@@ -86,15 +86,10 @@ def iterate_transaction_logs(
 
     The openings of sessions, and the ends that clients requested, are also yielded, whatever the chroot.
     """
-    ephemerals: dict[int, list[str]] = {}
-    for path in _files(folder):
-        for _, transaction in _read_on(path, _FILE_HEADER.size):
-            if isinstance(transaction, OpenedSession | ClosedByClient):
-                if transaction.zxid > after_zxid:
-                    yield transaction
-                continue
-            whole = _with_ephemerals(transaction, ephemerals)
-            if whole.zxid > after_zxid and (seen := _below(whole, chroot)) is not None:
+    for found in TransactionLogTail(folder).new_entries():
+        if found.zxid > after_zxid:
+            seen = _below(found, chroot) if isinstance(found, ZnodeTransaction) else found
+            if seen is not None:
                 yield seen
 
 
@@ -110,9 +105,17 @@ class TransactionLogTail:
         self._path: Path | None = None
         self._offset = _FILE_HEADER.size
         self._ephemerals: dict[int, list[str]] = {}
+        """The paths of the ephemeral znodes of each session."""
 
     def new_transactions(self, until_ms: float = math.inf) -> Iterator[ZnodeTransaction]:
         """Yield the transactions since the last call whose time, by the server's wall clock, is not after `until_ms`.
+
+        Raises: as `new_entries`.
+        """
+        return (found for found in self.new_entries(until_ms) if isinstance(found, ZnodeTransaction))
+
+    def new_entries(self, until_ms: float = math.inf) -> Iterator[ZnodeTransaction | SessionNote]:
+        """Yield the new transactions and session notes, as `new_transactions` does.
 
         Raises:
             MalformedTransactionLog: a file is damaged. An unfinished last entry is no damage.
@@ -123,12 +126,27 @@ class TransactionLogTail:
                 continue
             if path != self._path:
                 self._path, self._offset = path, _FILE_HEADER.size
-            for offset, transaction in _read_on(path, self._offset):
-                if transaction.time_ms > until_ms:
+            for offset, found in _read_on(path, self._offset):
+                if found.time_ms > until_ms:
                     return
                 self._offset = offset
-                if isinstance(transaction, ZnodeTransaction):
-                    yield _with_ephemerals(transaction, self._ephemerals)
+                yield self._with_ephemerals(found) if isinstance(found, ZnodeTransaction) else found
+
+    def _with_ephemerals(self, transaction: ZnodeTransaction) -> ZnodeTransaction:
+        """Add the deletes of ephemeral znodes to the end of their session; before ZooKeeper 3.6 the log has none."""
+        for op in transaction.ops:
+            if op.kind is OpKind.CREATE and op.ephemeral_owner:
+                self._ephemerals.setdefault(op.ephemeral_owner, []).append(op.path)
+            elif op.kind is OpKind.DELETE and not transaction.closed_session:
+                for paths in self._ephemerals.values():
+                    if op.path in paths:
+                        paths.remove(op.path)
+        if not transaction.closed_session:
+            return transaction
+        left = self._ephemerals.pop(transaction.session_id, [])
+        if transaction.ops:
+            return transaction
+        return transaction._replace(ops=tuple(ZnodeOp(OpKind.DELETE, path) for path in left))
 
 
 def first_zxid(folder: Path) -> int | None:
@@ -143,29 +161,6 @@ def _files(folder: Path) -> list[Path]:
 
 def _first_zxid(path: Path) -> int:
     return int(path.suffix[1:], 16)
-
-
-def _with_ephemerals(transaction: ZnodeTransaction, ephemerals: dict[int, list[str]]) -> ZnodeTransaction:
-    """Add the deletes of ephemeral znodes to the end of their session; before ZooKeeper 3.6 the log has none.
-
-    Args:
-        ephemerals: the paths of the ephemeral znodes of each session, which this function updates.
-    """
-    for op in transaction.ops:
-        if op.kind is OpKind.CREATE and op.ephemeral_owner:
-            ephemerals.setdefault(op.ephemeral_owner, []).append(op.path)
-        elif op.kind is OpKind.DELETE and not transaction.closed_session:
-            for paths in ephemerals.values():
-                if op.path in paths:
-                    paths.remove(op.path)
-    if not transaction.closed_session:
-        return transaction
-    left = ephemerals.pop(transaction.session_id, [])
-    return (
-        transaction
-        if transaction.ops
-        else transaction._replace(ops=tuple(ZnodeOp(OpKind.DELETE, path) for path in left))
-    )
 
 
 def _below(transaction: ZnodeTransaction, chroot: str) -> ZnodeTransaction | None:
