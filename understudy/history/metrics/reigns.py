@@ -94,10 +94,20 @@ def find_reigns(run: RunRecords) -> list[ReignTimes]:
     ]
 
 
-class _Fault(NamedTuple):
+class Fault(NamedTuple):
+    """An injected fault, or an armed point that was reached, with its action, node and name."""
+
     key: Key
-    target: str
     fault: str
+    target: str
+    role: str
+
+
+def faults_of(run: RunRecords) -> list[Fault]:
+    """Return the faults of a run, in order."""
+    faults = [Fault(at.key, at.data.fault, at.data.target, at.data.role) for at in run.of(FaultInjected)]
+    faults += [Fault(at.key, at.data.action, at.node, at.data.point) for at in run.of(PointReached)]
+    return sorted(faults)
 
 
 class _Gone(NamedTuple):
@@ -124,14 +134,7 @@ class _Losses:
     def __init__(self, run: RunRecords) -> None:
         self._run = run
         self._silences = Silences(run)
-        self._faults = sorted(
-            [
-                _Fault(at.key, at.data.target, at.data.fault)
-                for at in run.of(FaultInjected)
-                if at.data.fault != NOT_A_FAULT
-            ]
-            + [_Fault(at.key, at.node, at.data.action) for at in run.of(PointReached)]
-        )
+        self._faults = [fault for fault in faults_of(run) if fault.fault != NOT_A_FAULT]
         self._gone = _controller_gone(run)
         self._last_words = sorted(
             [_Words(at.key, "exit") for at in run.of(ProcessExiting)]
@@ -163,7 +166,7 @@ class _Losses:
             )
         return Loss(ended=None, ended_by="", by_fault=False, noticed=None)
 
-    def _fault(self, elected: At[ControllerElected], until: int | None) -> _Fault | None:
+    def _fault(self, elected: At[ControllerElected], until: int | None) -> Fault | None:
         targets = (elected.node, CONTROLLER)
         faults = [fault for fault in _within(self._faults, elected.us, until) if fault.target in targets]
         return faults[-1] if faults and faults[-1].fault not in UNDONE else None

@@ -15,8 +15,6 @@ from understudy.foundation.eventlog.records import (
     EventPreempted,
     EventQueued,
     EventStarted,
-    FaultInjected,
-    PointReached,
     RequestFailed,
     RequestSent,
     ResponseReceived,
@@ -24,7 +22,7 @@ from understudy.foundation.eventlog.records import (
 from understudy.history.metrics.leadership_history import LeadershipHistory
 from understudy.history.metrics.metric_tables import Table
 from understudy.history.metrics.metrics import end_of_run
-from understudy.history.metrics.reigns import NOT_A_FAULT, UNDONE, failover_rows, find_reigns
+from understudy.history.metrics.reigns import NOT_A_FAULT, UNDONE, failover_rows, faults_of, find_reigns
 from understudy.history.reading.run_records import (
     At,
     Incarnation,
@@ -255,10 +253,8 @@ def _fault_rows(run: RunRecords) -> Iterator[Table]:
     reigns = find_reigns(run)
     ended = {reign.loss.ended: reign for reign in reigns if reign.loss.by_fault}
     followed = {row.previous_epoch: row for row in failover_rows(run, reigns)}
-    faults = [(at.key, at.data.fault, at.data.target, at.data.role) for at in run.of(FaultInjected)]
-    faults += [(at.key, at.data.action, at.node, at.data.point) for at in run.of(PointReached)]
-    faults.sort()
-    elections = _elections_after([key.us for key, *_ in faults], run, end_of_run(run, reigns))
+    faults = faults_of(run)
+    elections = _elections_after([fault.key.us for fault in faults], run, end_of_run(run, reigns))
     for (key, fault, target, role), elected in zip(faults, elections, strict=True):
         reign = ended.get(key.us) if fault not in (NOT_A_FAULT, *UNDONE) else None
         failover = followed.get(reign.elected.data.epoch) if reign else None
