@@ -205,15 +205,11 @@ def assemble(
     permutations = permutations_for(pairs)
     changes: dict[Key, dict[str, MetricChange]] = {key: {} for key in groups}
     for (key, name), corrected_p in zip(tests, corrected, strict=True):
-        smallest = _smallest_p(groups[key], groups[pairs[key]], name, permutations)
-        changes[key][name] = _change(
-            groups[key],
-            groups[pairs[key]],
-            name,
-            p=p_values[key][name],
-            corrected_p=corrected_p,
-            is_possible=smallest * len(tests) <= SIGNIFICANT,
-        )
+        group, other = groups[key], groups[pairs[key]]
+        sizes = (each.distributions[name].runs for each in (group, other))
+        is_possible = smallest_p(*sizes, permutations=permutations) * len(tests) <= SIGNIFICANT
+        p = p_values[key][name]
+        changes[key][name] = _change(group, other, name, p=p, corrected_p=corrected_p, is_possible=is_possible)
     return Comparison(
         by=tuple(by),
         baseline=baseline,
@@ -221,11 +217,6 @@ def assemble(
         tests=len(tests),
         worst={name: _largest(worst for group in groups.values() for worst in group.worst[name]) for name in WORST_BY},
     )
-
-
-def _smallest_p(group: GroupSummary, baseline: GroupSummary, quantity: str, permutations: int) -> float:
-    sizes = (each.distributions[quantity].runs for each in (group, baseline))
-    return smallest_p(*sizes, permutations=permutations)
 
 
 def _change(
