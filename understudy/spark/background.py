@@ -13,14 +13,14 @@ from pyspark import SparkContext
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context
 
 
-class Work(Protocol):
+class SparkWork(Protocol):
     """Work that is done in Spark."""
 
     def warm_up(self) -> None:
         """Run an empty job, so that the workers have been started when the first real one comes."""
 
 
-W = TypeVar("W", bound=Work)
+W = TypeVar("W", bound=SparkWork)
 
 
 class SparkInBackground(Generic[W]):

@@ -58,7 +58,8 @@ class LogStream:
         self._lock = threading.Lock()
         self._has_new = threading.Event()
         self._last_new = time.monotonic()
-        self._is_reading = False
+        self.is_reading = False
+        """Whether there were lines to read at the last `wait`."""
         self._is_first_batch = True
         self._query: StreamingQuery | None = None
 
@@ -89,11 +90,6 @@ class LogStream:
     def lines(self) -> int:
         """The number of lines that were read."""
         return self._logs.lines
-
-    @property
-    def is_reading(self) -> bool:
-        """Whether there were lines to read at the last `wait`."""
-        return self._is_reading
 
     @property
     def seconds_without_new(self) -> float:
@@ -153,8 +149,8 @@ class LogStream:
             raise SparkFailed(f"the event logs can no longer be followed: {_cause(str(error))}")
         if not self._query.isActive:
             raise SparkFailed("the event logs can no longer be followed: the stream was stopped")
-        self._is_reading = self._query.status["isDataAvailable"]
-        if self._is_reading:
+        self.is_reading = self._query.status["isDataAvailable"]
+        if self.is_reading:
             # The first batch takes seconds, in which the logs are not idle.
             self._last_new = time.monotonic()
 

@@ -39,13 +39,9 @@ class GrowingLogs:
         self._builders: dict[str, RunBuilder] = {}
         self._reader = LogReader(taker_of_runs(self._builders))
         self._measured: dict[str, RunMetrics] = {}
-        self._lines = 0
-        self._is_damaged = False
-
-    @property
-    def lines(self) -> int:
+        self.lines = 0
         """The number of lines that were added."""
-        return self._lines
+        self._is_damaged = False
 
     @property
     def is_damaged(self) -> bool:
@@ -69,7 +65,7 @@ class GrowingLogs:
 
     def _add(self, row: LogRow) -> None:
         self._last[row.file] = row.offset
-        self._lines += 1
+        self.lines += 1
         if not _SEQUENCE_FLAWS.issuperset(row.flaws) or self._run_of.setdefault(row.file, row.run) != row.run:
             self._is_damaged = True
             return
@@ -94,7 +90,7 @@ class GrowingLogs:
                 if run not in self._measured:
                     self._measured[run] = measure_records(run, builder.records())
         runs = tuple(self._measured[run] for run in sorted(self._measured))
-        return _shortened(Replay(runs=runs, findings=(), lines=self._lines, engine=engine), whole)
+        return _shortened(Replay(runs=runs, findings=(), lines=self.lines, engine=engine), whole)
 
     def _has_other_findings(self) -> bool:
         """Return whether a path has no log, or a log is empty or has a torn last line."""
