@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
@@ -271,26 +270,17 @@ class _Takeovers:
     """The requests of each takeover, found by incarnation, epoch and cause."""
 
     def __init__(self, run: RunRecords) -> None:
-        self._requests: Counter[tuple[tuple[str, int], int, int]] = Counter()
-        self._answered: Counter[tuple[tuple[str, int], int, int]] = Counter()
-        self._last_answer: dict[tuple[tuple[str, int], int, int], int] = {}
-        takeover_by_request: dict[tuple[tuple[str, int], int], tuple[tuple[str, int], int, int]] = {}
-        for sent in run.of(RequestSent):
-            if sent.cause is not None:
-                takeover = (sent.incarnation, sent.data.controller_epoch, sent.cause)
-                takeover_by_request[sent.incarnation, sent.key.seq] = takeover
-                self._requests[takeover] += sent.data.attempt == 1
-        for answer in run.of(ResponseReceived):
-            if answer.cause is not None and (request := takeover_by_request.get((answer.incarnation, answer.cause))):
-                self._answered[request] += 1
-                self._last_answer[request] = answer.us
+        requests, answers = run.of(RequestSent), run.of(ResponseReceived)
+        self._requests = grouped(((at.incarnation, at.data.controller_epoch, at.cause), at) for at in requests)
+        self._answers = grouped(((at.incarnation, at.cause), at.us) for at in answers)
 
     def of(self, elected: At[ControllerElected]) -> tuple[int | None, int, int | None]:
         """Return how many requests and answers a takeover had, and when the last answer came, in microseconds."""
         if elected.cause is None:
             return None, 0, None
-        takeover = (elected.incarnation, elected.data.epoch, elected.cause)
-        return self._requests[takeover], self._answered[takeover], self._last_answer.get(takeover)
+        sent = self._requests.get((elected.incarnation, elected.data.epoch, elected.cause), ())
+        answers = [us for at in sent for us in self._answers.get((at.incarnation, at.key.seq), ())]
+        return sum(at.data.attempt == 1 for at in sent), len(answers), max(answers, default=None)
 
 
 class _TakeoverWrites:
