@@ -239,9 +239,7 @@ def _describe_decision(
         case LeadershipNotWritten(why=why, partitions=refused):
             names = _listed((f"{one.topic}-{one.partition}" for one in refused), len(refused))
             return f"elects no leader ({why}) for {names}"
-        case PartitionsMoved(target=target, partitions=moved):
-            return f"moves {_transitions(moved)} to {target}"
-        case ReplicasMoved(target=target, replicas=moved):
+        case PartitionsMoved(target=target, partitions=moved) | ReplicasMoved(target=target, replicas=moved):
             return f"moves {_transitions(moved)} to {target}"
         case InvalidTransition(source=source, target=target, topic=topic, partition=partition):
             return f"refuses the transition of {topic}-{partition} from {source} to {target}"
