@@ -98,8 +98,10 @@ def compare_tables(
     check_settings(tuple(baseline), "--baseline")
     with spark_errors("the tables cannot be compared in Spark"):
         progress("bringing the runs of each group together")
-        groups = _observations(tables, lake).map(partial(_keyed, by=tuple(by))).groupByKey().map(_group).cache()
-        sizes = dict(groups.map(_size).collect())
+        names = tuple(by)
+        keyed = _observations(tables, lake).map(lambda run: (tuple(run.settings[name] for name in names), run))
+        groups = keyed.groupByKey().map(_group).cache()
+        sizes = dict(groups.map(lambda group: (group.key, group.failovers)).collect())
         check_failovers(sum(sizes.values()))
         pairs = baseline_keys(sizes, by, baseline)
         progress(f"summarising {len(sizes):,} groups")
@@ -138,17 +140,9 @@ def _observed(row: Row, lake: str) -> Observation:
     )
 
 
-def _keyed(run: Observation, by: tuple[str, ...]) -> tuple[Key, Observation]:
-    return tuple(run.settings[name] for name in by), run
-
-
 def _group(found: tuple[Key, Iterable[Observation]]) -> RunGroup:
     key, runs = found
     return RunGroup(key=key, runs=tuple(sorted(runs, key=lambda run: run.run)))
-
-
-def _size(group: RunGroup) -> tuple[Key, int]:
-    return group.key, group.failovers
 
 
 def _members(group: RunGroup, pairs: Mapping[Key, Key]) -> Iterator[tuple[Key, _Pair]]:

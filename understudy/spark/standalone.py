@@ -72,7 +72,10 @@ class StandaloneCluster:
             self._start(stack, "master", "org.apache.spark.deploy.master.Master", *arguments)
             (self.master,) = self._wait_for("master", r"Starting Spark master at (spark://\S+)", 1)
             for number in range(self._count):
-                self.workers.append(self._start_worker(stack, number))
+                arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
+                arguments += ["--work-dir", str(self._folder / f"work-{number}"), self.master]
+                main = "org.apache.spark.deploy.worker.Worker"
+                self.workers.append(self._start(stack, f"worker-{number}", main, *arguments))
             self._wait_for("master", r"Registering worker (\S+)", self._count)
             self._stack = stack.pop_all()
         return self
@@ -88,19 +91,6 @@ class StandaloneCluster:
     def log(self, name: str) -> str:
         """Return the output of `master` or of a worker, for example `worker-0`."""
         return (self._folder / f"{name}.log").read_text(errors="replace")
-
-    def _start_worker(self, stack: contextlib.ExitStack, number: int) -> subprocess.Popen[bytes]:
-        work = self._folder / f"work-{number}"
-        arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
-        return self._start(
-            stack,
-            f"worker-{number}",
-            "org.apache.spark.deploy.worker.Worker",
-            *arguments,
-            "--work-dir",
-            str(work),
-            self.master,
-        )
 
     def _start(self, stack: contextlib.ExitStack, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
         log = stack.enter_context((self._folder / f"{name}.log").open("wb"))
