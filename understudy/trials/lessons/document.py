@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from understudy.clusters.values import Span
 from understudy.foundation.eventlog.fences import Switch
-from understudy.trials.experiments.language.document import Experiment
+from understudy.trials.experiments.language.document import Experiment, Section
 from understudy.trials.lessons.conditions import RecordComparison
 
 SCHEMA: Final = "understudy/lesson/v1"
@@ -21,10 +21,9 @@ SIDES: Final = (ONE, OTHER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepPlan:
+class SweepPlan(Section):
     """Many runs of one failover, instead of an experiment. A side is then its run of median outage."""
 
-    line: int = 0
     runs: int
     brokers: int = 3
     partitions: int = 20
@@ -32,10 +31,9 @@ class SweepPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtherSide:
+class OtherSide(Section):
     """The run beside the first: without a defence, with other settings, or another experiment or sweep."""
 
-    line: int = 0
     called: str
     without: tuple[Switch, ...] = ()
     """Fences and fixes to turn off."""
@@ -46,20 +44,18 @@ class OtherSide:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Section):
     """One answer to choose."""
 
-    line: int = 0
     text: str
     when: tuple[RecordComparison, ...]
     """The condition over measurements under which it is right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Section):
     """A question with choices, or with a number."""
 
-    line: int = 0
     question: str
     choices: tuple[Choice, ...] = ()
     answer: str = ""
@@ -71,7 +67,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class Stop(Section):
     """A moment to stop at: the first record, or the n-th, of a type that fits all conditions.
 
     Attributes:
@@ -80,7 +76,6 @@ class Stop:
         after: the stop of the same side after whose record the search begins.
     """
 
-    line: int = 0
     name: str
     side: str = ONE
     find: str
@@ -92,10 +87,9 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Section):
     """Something to read: a file of Kafka 3.9 or of this repository, a KIP or a JIRA issue."""
 
-    line: int = 0
     kafka: str = ""
     ours: str = ""
     kip: str = ""
@@ -112,10 +106,9 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson:
+class Lesson(Section):
     """One lesson file."""
 
-    line: int = 0
     schema: str = SCHEMA
     number: int = 0
     """Its place among the lessons of Understudy; 0 for any other lesson."""

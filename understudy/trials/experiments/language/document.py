@@ -22,10 +22,17 @@ _LASTS: Final = Span(10_000, 10_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """A topic that is created before the steps."""
+class Section:
+    """A mapping of a file."""
 
     line: int = 0
+    """The line where it begins, from 1; 0 if it is not in the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic(Section):
+    """A topic that is created before the steps."""
+
     name: str
     partitions: int = 1
     replicas: int = 3
@@ -36,10 +43,9 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPlan:
+class ClusterPlan(Section):
     """The cluster that an experiment starts."""
 
-    line: int = 0
     brokers: int = 3
     racks: tuple[str, ...] = ()
     session: Span = _SESSION
@@ -54,10 +60,9 @@ class ClusterPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadPlan:
+class LoadPlan(Section):
     """The load of clients from the beginning to the end of an experiment."""
 
-    line: int = 0
     producers: int = 1
     consumers: int = 1
     members: int = 0
@@ -68,7 +73,7 @@ class LoadPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Section):
     """One step: when it is done, what it does, and to which brokers.
 
     Attributes:
@@ -79,7 +84,6 @@ class Step:
         action: what it does; None if it only waits or marks.
     """
 
-    line: int = 0
     number: int = 0
     at: Span | None = None
     when: Trigger | None = None
@@ -93,10 +97,9 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expectations:
+class Expectations(Section):
     """The expectations of an experiment."""
 
-    line: int = 0
     always: tuple[str, ...] = ("all-safety",)
     """Ids of invariants, `P1-P6` for several, `all-safety` for all."""
     within: Mapping[str, Span] = field(default_factory=dict)
@@ -108,20 +111,18 @@ class Expectations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Defect:
+class Defect(Section):
     """The expectations that a run without a fence or a fix must violate."""
 
-    line: int = 0
     breaks: tuple[str, ...]
     seeds: int = 1
     """Number of seeds of which one must violate them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
+class Experiment(Section):
     """One experiment file."""
 
-    line: int = 0
     schema: str = SCHEMA
     name: str
     title: str = ""
