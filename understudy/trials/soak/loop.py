@@ -7,7 +7,6 @@ and tests have another implementation.
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
@@ -143,9 +142,7 @@ class Soak:
         self._report = report
         self._minute_began_ms = world.now_ms()
         self._next_check_ms = 0.0
-        self._minute_faults: Counter[str] = Counter()
-        self._minute_clients = ClientCounts()
-        self._events = Counter[str]()
+        self._minute = self._new_minute()
         self._to_undo: list[tuple[float, BoundStep]] = []
         """The steps that the cluster has still to undo, with the time at which it undoes them."""
         self._refused_in_a_row = 0
@@ -214,8 +211,8 @@ class Soak:
             self._tick_for(step.wait_ms)
             done += self._do(planned.kind, step)
         if done:
-            self._minute_faults[planned.kind] += 1
-            self._totals.faults[planned.kind] = self._totals.faults.get(planned.kind, 0) + 1
+            for counted in (self._minute, self._totals):
+                counted.faults[planned.kind] = counted.faults.get(planned.kind, 0) + 1
         self._tick_until_undone()
 
     def _do(self, kind: str, step: BoundStep) -> bool:
@@ -306,37 +303,30 @@ class Soak:
     def _read(self) -> None:
         """Read the new records and the counts of clients, and keep the totals."""
         events, counts, totals = self._world.read_logs(), self._world.client_counts(), self._totals
-        self._events["controller"] += events.controller_changes
-        self._events["leader"] += events.leader_elections
-        self._minute_clients.add(counts)
-        totals.clients.add(counts)
-        totals.controller_changes += events.controller_changes
-        totals.leader_elections += events.leader_elections
+        for counted in (self._minute, totals):
+            counted.clients.add(counts)
+            counted.controller_changes += events.controller_changes
+            counted.leader_elections += events.leader_elections
         totals.ends = self._world.ends()
         totals.checked_ms = self._world.checked_ms()
         self._world.keep_totals(totals)
 
     def _end_minute(self) -> None:
-        now_ms = self._world.now_ms()
-        if not self._minute_faults and now_ms - self._minute_began_ms < SHORTEST_MS:
+        now_ms, minute = self._world.now_ms(), self._minute
+        if not minute.faults and now_ms - self._minute_began_ms < SHORTEST_MS:
             return
-        minute = MinuteRecord(
-            minute=self.minute,
-            session=self._totals.sessions,
-            lasted_ms=now_ms - self._minute_began_ms,
-            faults=dict(self._minute_faults),
-            clients=self._minute_clients,
-            controller_changes=self._events["controller"],
-            leader_elections=self._events["leader"],
-            measures=self._world.measures(),
-        )
+        minute.lasted_ms = now_ms - self._minute_began_ms
+        minute.measures = self._world.measures()
         self._world.keep_minute(minute)
         self._report(minute_line(minute), True)
         self._totals.minutes += 1
         self._totals.elapsed_ms += minute.lasted_ms
         self._world.keep_totals(self._totals)
         self._minute_began_ms = now_ms
-        self._minute_faults, self._minute_clients, self._events = Counter(), ClientCounts(), Counter()
+        self._minute = self._new_minute()
+
+    def _new_minute(self) -> MinuteRecord:
+        return MinuteRecord(minute=self.minute, session=self._totals.sessions)
 
 
 def source_of(seed: int, fault_number: int) -> random.Random:

@@ -68,9 +68,9 @@ class RunningChecks:
         for record in records:
             self.records += 1
             if isinstance(record.data, TaskFailed):
-                self._note(
-                    record, "no-failure", _NO_FAILURE, f"the task {record.data.task} failed: {record.data.error}"
-                )
+                failed = f"{record.node}: the task {record.data.task} failed: {record.data.error}"
+                where = f"{record.node}/{record.incarnation}#{record.seq}"
+                self._found.append(Violation("no-failure", _NO_FAILURE, failed, where))
             self._others.record(record)
             if record.wall_ms >= self._from_ms:
                 for window in self._windows:
@@ -114,7 +114,3 @@ class RunningChecks:
             checker.transaction(transaction)
             zxid = transaction.zxid
         self._windows.append(_Window(begins_ms, checker, zxid))
-
-    def _note(self, record: Envelope, check: str, sentence: str, witness: str) -> None:
-        where = f"{record.node}/{record.incarnation}#{record.seq}"
-        self._found.append(Violation(check, sentence, f"{record.node}: {witness}", where))

@@ -45,17 +45,17 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     transactions: int = 0
 
 
-class MinuteRecord(msgspec.Struct, frozen=True, kw_only=True):
+class MinuteRecord(msgspec.Struct, kw_only=True):
     """One minute: a line of `soak/minutes.jsonl`."""
 
     minute: int
     session: int
-    lasted_ms: float
-    faults: dict[str, int]
-    clients: ClientCounts = msgspec.field(name="felt")
-    controller_changes: int
-    leader_elections: int
-    measures: Measures
+    lasted_ms: float = 0.0
+    faults: dict[str, int] = {}
+    clients: ClientCounts = msgspec.field(name="felt", default_factory=ClientCounts)
+    controller_changes: int = 0
+    leader_elections: int = 0
+    measures: Measures = Measures()
 
 
 class ClusterShape(msgspec.Struct, frozen=True, kw_only=True):
