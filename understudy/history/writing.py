@@ -47,6 +47,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def ordinal(number: int) -> str:
+    """Return `1st`, `2nd`, `11th`."""
+    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
 def cut(text: str, width: int) -> str:
     """Return a text with at most `width` characters; a longer one ends with an ellipsis."""
     return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -12,7 +12,8 @@ from understudy.cli.main import main
 from understudy.cli.mutants import BEGIN, END, row, with_rows
 from understudy.foundation.eventlog.fences import SWITCHES
 from understudy.foundation.eventlog.rules import Fix
-from understudy.trials.hunt.mutants import SearchResult, check_of, ordinal
+from understudy.history.writing import ordinal
+from understudy.trials.hunt.mutants import SearchResult, check_of
 
 PAGE = ROOT / "docs" / "inside" / "reliability.md"
 

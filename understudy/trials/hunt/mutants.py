@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from understudy.foundation.eventlog.fences import SWITCHES, Switch
+from understudy.history.writing import ordinal
 from understudy.trials.seeds.seeds import DEFAULT_SECONDS, run_seed
 from understudy.trials.seeds.worker_processes import worker_pool
 
@@ -52,12 +53,6 @@ class SearchResult(NamedTuple):
         if not self.holds_when_on:
             return f"{name}nothing is shown: seed {self.seed} also has problems with it"
         return f"{name}found by seed {self.seed}, the {ordinal(self.seeds)}: {', '.join(self.checks)}"
-
-
-def ordinal(number: int) -> str:
-    """Return `1st`, `2nd`, `11th`."""
-    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
 
 
 def check_of(problem: str) -> str:

@@ -81,14 +81,14 @@ def shrink(failed: SeedReport, *, most_runs: int = MOST_RUNS, run: RunPlan = run
         most_runs: number of runs after which the smallest plan found so far is returned.
     """
     search = _Search(failed, Budget(most_runs), run)
-    search.leave_out_load()
-    search.leave_out_members()
+    search.leave_out("load")
+    search.leave_out("members")
     search.end_earlier()
     search.leave_out_lost_answers()
     before = None
     while before != (left := search.amounts()):
         before = left
-        search.leave_out_actions()
+        search.leave_out("actions")
         search.leave_out_faults()
         search.simplify_cluster()
     search.end_earlier()
@@ -108,14 +108,9 @@ class _Search:
         """The numbers of faults and actions that are left."""
         return len(self.best.plan.schedule.faults), len(self.best.plan.actions)
 
-    def leave_out_load(self) -> None:
-        ddmin(self.best.plan.load, lambda load: self._fails(load=load), self.budget)
-
-    def leave_out_members(self) -> None:
-        ddmin(self.best.plan.members, lambda members: self._fails(members=members), self.budget)
-
-    def leave_out_actions(self) -> None:
-        ddmin(self.best.plan.actions, lambda actions: self._fails(actions=actions), self.budget)
+    def leave_out(self, name: str) -> None:
+        """Try with fewer items of a field of the plan: its load, members or actions."""
+        ddmin(getattr(self.best.plan, name), lambda items: self._fails(**{name: items}), self.budget)
 
     def leave_out_faults(self) -> None:
         schedule = self.best.plan.schedule

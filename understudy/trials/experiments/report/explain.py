@@ -9,6 +9,7 @@ import msgspec
 
 from understudy.clusters.values import CountRange, Span, duration
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.history.writing import ordinal
 from understudy.trials.experiments.language.actions import ACTIONS, TARGETS, Action
 from understudy.trials.experiments.language.document import SCHEMA, Experiment, Step
 from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY, STEADY
@@ -50,7 +51,7 @@ def step_text(step: Step) -> str:
     if step.at is not None:
         parts.append(f"at {step.at}")
     elif step.when is not None:
-        parts.append(f"when {step.when}" + (f" for the {_ordinal(step.nth.low)} time" if step.nth.low > 1 else ""))
+        parts.append(f"when {step.when}" + (f" for the {ordinal(step.nth.low)} time" if step.nth.low > 1 else ""))
     elif step.after:
         parts.append(f"after {step.after}")
     if step.wait.ms:
@@ -212,8 +213,3 @@ def _engine_lines(experiment: Experiment, engines: Mapping[str, frozenset[str]])
             continue
         missing = missing_actions(experiment, engines[name])
         yield f"{name}: {'can run it' if not missing else 'cannot do ' + ', '.join(missing)}"
-
-
-def _ordinal(number: int) -> str:
-    suffix = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
