@@ -7,7 +7,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from understudy.checks.check import Incarnation, incarnation_of
 from understudy.checks.invariant_checker import InvariantChecker
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.environment import Exit
@@ -32,34 +31,29 @@ class SeedJudgement:
 
 def judge(cluster: SimulatedCluster) -> SeedJudgement:
     """Judge a run. Close its cluster before, which reports the exceptions of tasks that were never awaited."""
+    records = cluster.records()
+    by_node: defaultdict[str, list[Envelope]] = defaultdict(list)
+    for record in records:
+        by_node[record.node].append(record)
     checks = InvariantChecker()
-    for transaction in cluster.zookeeper.transactions:
-        checks.transaction(transaction)
-    digest = blake2b(digest_size=16)
-    by_incarnation: defaultdict[Incarnation, list[Envelope]] = defaultdict(list)
-    for record in cluster.records():
-        by_incarnation[incarnation_of(record)].append(record)
-    elections = 0
-    fence_hits: Counter[Switch] = Counter()
-    failed_tasks: list[str] = []
-    for node in cluster.nodes:
-        for incarnation, lines in node.lines.items():
-            digest.update(b"".join(lines))
-            for record in by_incarnation[node.name, incarnation]:
-                checks.record(record)
-                if isinstance(record.data, ControllerElected):
-                    elections += 1
-                elif isinstance(record.data, TaskFailed):
-                    failed_tasks.append(f"{node.name}: {record.data.task} failed: {record.data.error}")
-        fence_hits.update(node.fence_hits)
-    problems = [str(violation) for violation in checks.violations()]
+    problems = [str(violation) for violation in checks.run(by_node, cluster.zookeeper.transactions)]
     problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
-    problems += failed_tasks
+    digest = blake2b(digest_size=16)
+    fence_hits: Counter[Switch] = Counter()
+    for node in cluster.nodes:
+        for lines in node.lines.values():
+            digest.update(b"".join(lines))
+        fence_hits.update(node.fence_hits)
+        problems += [
+            f"{node.name}: {record.data.task} failed: {record.data.error}"
+            for record in by_node[node.name]
+            if isinstance(record.data, TaskFailed)
+        ]
     problems += unexpected_ends(cluster)
     return SeedJudgement(
         problems=tuple(problems),
-        elections=elections,
-        records=len(cluster.records()),
+        elections=sum(isinstance(record.data, ControllerElected) for record in records),
+        records=len(records),
         fence_hits=fence_hits,
         times_tested=Counter(checks.times_tested),
         log_digest=digest.hexdigest(),
