@@ -74,7 +74,7 @@ class SimulatedNetwork:
         self._links: dict[tuple[str, str], _Link] = {}
         self._jitter = derived(seed, "network", "jitter")
         self._fragments = derived(seed, "network", "fragments")
-        self._servers: dict[tuple[str, int], SimulatedServer] = {}
+        self.servers: dict[tuple[str, int], SimulatedServer] = {}
         """The listening sockets, by node and port."""
         self._connections: dict[SimulatedConnection, None] = {}
         self.requests = RequestFaults(lambda ms, act: self._after(ms / 1000, act))
@@ -199,30 +199,6 @@ class SimulatedNetwork:
 
     # ------------------------------------------------------------------ connections
 
-    def listen(
-        self, process: Process, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]
-    ) -> SimulatedServer:
-        """Bind a listening socket; port 0 takes a free one.
-
-        Raises:
-            ConnectionFailed: the node has no such address, or another process has bound it.
-        """
-        if port == 0:
-            port = next(
-                free for free in range(_FIRST_EPHEMERAL_PORT, 65_536) if (process.name, free) not in self._servers
-            )
-        if host not in (*_LOCAL_HOSTS, process.name):
-            raise ConnectionFailed(f"{host}:{port} cannot be bound: {process.name} has no such address")
-        if (process.name, port) in self._servers:
-            raise ConnectionFailed(f"{process.name}:{port} cannot be bound: the address is in use")
-        server = self._servers[process.name, port] = SimulatedServer(self, process, port, serve)
-        return server
-
-    def unbind(self, server: SimulatedServer) -> None:
-        """Make the address of a listening socket free. Harmless if it is."""
-        if self._servers.get((server.process.name, server.port)) is server:
-            del self._servers[server.process.name, server.port]
-
     def open_connection(
         self, process: Process, host: str, port: int, opened: asyncio.Future[SimulatedConnection | None]
     ) -> None:
@@ -234,7 +210,7 @@ class SimulatedNetwork:
         there, back = self._link(process.name, destination), self._link(destination, process.name)
 
         def arrive() -> None:
-            server = self._servers.get((destination, port))
+            server = self.servers.get((destination, port))
             if server is None or not server.is_listening or there.is_refusing:
                 self.carry(back, None, lambda: resolve(opened, None))
                 return
@@ -258,7 +234,7 @@ class SimulatedNetwork:
 
     def _close_sockets(self, process: Process) -> None:
         """Close the sockets of a killed process, as its operating system does."""
-        for server in [server for server in self._servers.values() if server.process is process]:
+        for server in [server for server in self.servers.values() if server.process is process]:
             server.stop_listening()
         for connection in [connection for connection in self._connections if connection.process is process]:
             connection.close()
@@ -284,7 +260,15 @@ class NodeNetwork:
         return connection
 
     async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> ServerSocket:
-        return self._network.listen(self._process, host, port, serve)
+        node, servers = self._process.name, self._network.servers
+        if port == 0:
+            port = next(free for free in range(_FIRST_EPHEMERAL_PORT, 65_536) if (node, free) not in servers)
+        if host not in (*_LOCAL_HOSTS, node):
+            raise ConnectionFailed(f"{host}:{port} cannot be bound: {node} has no such address")
+        if (node, port) in servers:
+            raise ConnectionFailed(f"{node}:{port} cannot be bound: the address is in use")
+        server = servers[node, port] = SimulatedServer(self._network, self._process, port, serve)
+        return server
 
 
 @dataclass(slots=True, eq=False)
@@ -316,7 +300,8 @@ class SimulatedServer:
 
     def stop_listening(self) -> None:
         """Close the socket and the connections that it has not accepted."""
-        self.network.unbind(self)
+        if self.network.servers.get((self.process.name, self.port)) is self:
+            del self.network.servers[self.process.name, self.port]
         for waiting in self.backlog:
             waiting.close()
         self.backlog.clear()
