@@ -30,6 +30,7 @@ from understudy.foundation.zk.client import (
     WatchKind,
     ZNodeData,
 )
+from understudy.foundation.zk.znodes import parent
 
 
 class Touched(NamedTuple):
@@ -148,28 +149,28 @@ class ZnodeTree:
     ) -> Applied | Failure:
         if not is_valid_path(op.path + "0" if op.sequential else op.path) or op.path == "/":
             return Failure.BAD_ARGUMENTS if op.path != "/" else Failure.NODE_EXISTS
-        parent_path = parent_of(op.path)
-        parent = self._znodes.get(parent_path)
-        if parent is None:
+        parent_path = parent(op.path)
+        folder = self._znodes.get(parent_path)
+        if folder is None:
             return Failure.NO_NODE
-        path = f"{op.path}{parent.creates:010d}" if op.sequential else op.path
+        path = f"{op.path}{folder.creates:010d}" if op.sequential else op.path
         if path in self._znodes:
             return Failure.NODE_EXISTS
-        if parent.ephemeral_owner:
+        if folder.ephemeral_owner:
             return Failure.NO_CHILDREN_FOR_EPHEMERALS
         owner = session_id if op.ephemeral else 0
         name = path.rpartition("/")[2]
-        before = parent.creates, parent.pzxid
+        before = folder.creates, folder.pzxid
         self._znodes[path] = _Znode(
             data=op.data, czxid=zxid, mzxid=zxid, pzxid=zxid, ctime_ms=ctime_ms, ephemeral_owner=owner
         )
-        parent.children.add(name)
-        parent.creates, parent.pzxid = parent.creates + 1, zxid
+        folder.children.add(name)
+        folder.creates, folder.pzxid = folder.creates + 1, zxid
 
         def undo_create() -> None:
             del self._znodes[path]
-            parent.children.discard(name)
-            parent.creates, parent.pzxid = before
+            folder.children.discard(name)
+            folder.creates, folder.pzxid = before
 
         undo.append(undo_create)
         return Applied(
@@ -207,17 +208,17 @@ class ZnodeTree:
             return Failure.BAD_VERSION
         if znode.children:
             return Failure.NOT_EMPTY
-        parent_path, name = parent_of(op.path), op.path.rpartition("/")[2]
-        parent, removed = self._znodes[parent_path], znode
-        before = parent.pzxid
+        parent_path, name = parent(op.path), op.path.rpartition("/")[2]
+        folder, removed = self._znodes[parent_path], znode
+        before = folder.pzxid
         del self._znodes[op.path]
-        parent.children.discard(name)
-        parent.pzxid = zxid
+        folder.children.discard(name)
+        folder.pzxid = zxid
 
         def undo_delete() -> None:
             self._znodes[op.path] = removed
-            parent.children.add(name)
-            parent.pzxid = before
+            folder.children.add(name)
+            folder.pzxid = before
 
         undo.append(undo_delete)
         return Applied(
@@ -233,11 +234,6 @@ class ZnodeTree:
         if op.version not in (MATCH_ANY_VERSION, znode.version):
             return Failure.BAD_VERSION
         return Applied(Checked(), ZnodeOp(OpKind.CHECK, op.path, None, op.version), ())
-
-
-def parent_of(path: str) -> str:
-    """The path of a znode's parent."""
-    return path.rpartition("/")[0] or "/"
 
 
 @lru_cache(maxsize=65_536)
