@@ -319,7 +319,7 @@ def test_any_broker_writes_a_topics_config_and_announces_it(cluster: SimulatedCl
     assert stored(cluster, "topics/orders") == {"version": 1, "config": {"retention.ms": str(broker), "flush.ms": "5"}}
     assert notifications(cluster)[announced:] == [b'{"version":2,"entity_path":"topics/orders"}']
     session_id = cluster.zookeeper.transactions[-1].session_id
-    assert session_id == cluster.session_of(broker)
+    assert session_id == cluster.broker(broker).session_id
 
 
 @pytest.mark.spec("CF-8")

@@ -75,6 +75,6 @@ def test_finalized_feature_stops_every_broker_and_prevents_its_start() -> None:
         )
         cluster.run_for(10_000)
         assert isinstance(cluster.exits[-1].error, IncompatibleFeatures), "and not registered first"
-        assert cluster.session_of(1) is None
+        assert cluster.broker(1).session_id is None
         cluster.zookeeper.operate([SetData("/feature", FeatureZNode.encode(Features(2, True, {})))])
         cluster.settle()

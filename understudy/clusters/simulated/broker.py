@@ -11,6 +11,8 @@ from understudy.clusters.picture import BrokerMemory
 from understudy.clusters.simulated.environment import Exit, SimulatedEnvironment
 from understudy.clusters.simulated.world import Node
 from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.zk.client import Failure
+from understudy.foundation.zk.znodes import BrokerIdZNode
 
 _RESTART_AFTER_MS = 1_000
 """Time after which a broker that ended by itself is started again."""
@@ -81,7 +83,8 @@ class SimulatedBroker:
     @property
     def session_id(self) -> int | None:
         """The ZooKeeper session that owns its registration; None if it is not registered."""
-        return self._environment.session_of(self.id)
+        stat = self._environment.zookeeper.tree.exists(BrokerIdZNode.path(self.id))
+        return None if isinstance(stat, Failure) else stat.ephemeral_owner
 
     def memory(self) -> BrokerMemory | None:
         """The broker's metadata and replicas; None if it is down, paused or stopping and may hold old ones."""

@@ -19,7 +19,6 @@ import logging
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import msgspec
@@ -71,7 +70,6 @@ class SimulatedCluster(SimulatedEnvironment):
         own_settings: `server.properties` of each broker, in order; they override `settings`.
         fences_off: fences that refuse nothing, and fixes that are undone.
         reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
-        trace: compute a checksum over every callback. See `SimulatedLoop`.
         run_id: the run id of every record; by default the seed gives one.
         described: the fields of the first record that the cluster does not set itself, for example the planned fault.
     """
@@ -87,12 +85,11 @@ class SimulatedCluster(SimulatedEnvironment):
         own_settings: Sequence[Mapping[str, str]] | None = None,
         fences_off: tuple[Switch, ...] = (),
         reordering: bool = False,
-        trace: bool = False,
         run_id: str | None = None,
         described: RunDescribed | None = None,
     ) -> None:
         _disable_operator_logs()
-        super().__init__(seed, run_id=run_id, reordering=reordering, trace=trace)
+        super().__init__(seed, run_id=run_id, reordering=reordering)
         self.examined = Counter[FindingKind]()
         """Number of cases that all calls of `findings` have examined, by kind."""
         self._brokers: dict[BrokerId, SimulatedBroker] = {}
@@ -132,9 +129,7 @@ class SimulatedCluster(SimulatedEnvironment):
         """Return the cluster without starting it: a test may prepare znodes or faults before it calls `start`."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def start(self, *, settle: bool = True) -> None:

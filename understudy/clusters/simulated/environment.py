@@ -21,8 +21,8 @@ from understudy.clusters.simulated.zookeeper import LostAnswer, SimulatedZooKeep
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.records import Envelope, FaultInjected, StepReached
 from understudy.foundation.wire.registry import API_BY_NAME
-from understudy.foundation.zk.client import Create, Delete, Failure
-from understudy.foundation.zk.znodes import BrokerIdZNode, ControllerZNode
+from understudy.foundation.zk.client import Create, Delete
+from understudy.foundation.zk.znodes import ControllerZNode
 from understudy.history.reading.lines import decode_record
 
 T = TypeVar("T")
@@ -55,13 +55,12 @@ class SimulatedEnvironment:
         seed: determines everything random.
         run_id: the run id of every record; by default the seed gives one.
         reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
-        trace: compute a checksum over every callback. See `SimulatedLoop`.
     """
 
-    def __init__(self, seed: int, *, run_id: str | None = None, reordering: bool = False, trace: bool = False) -> None:
+    def __init__(self, seed: int, *, run_id: str | None = None, reordering: bool = False) -> None:
         self.seed = seed
         self.run_id = run_id or f"seed-{seed}"
-        self.loop = new_loop(reordering=derived(seed, "reordering") if reordering else None, trace=trace)
+        self.loop = new_loop(reordering=derived(seed, "reordering") if reordering else None)
         self.zookeeper = SimulatedZooKeeper(
             self.loop, random=derived(seed, "zookeeper"), wall_ms=lambda: EPOCH_MS + self.loop.time() * 1000
         )
@@ -113,11 +112,6 @@ class SimulatedEnvironment:
     def controller_id(self) -> BrokerId | None:
         """The id of the broker that owns `/controller`; None if there is no controller."""
         return self.znodes.controller_id()
-
-    def session_of(self, broker_id: int) -> int | None:
-        """The session that owns a broker's registration; None if the broker is not registered."""
-        stat = self.zookeeper.tree.exists(BrokerIdZNode.path(BrokerId(broker_id)))
-        return None if isinstance(stat, Failure) else stat.ephemeral_owner
 
     # ------------------------------------------------------------------ records
 
