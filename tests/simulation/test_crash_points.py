@@ -7,7 +7,7 @@ the five in turn.
 from __future__ import annotations
 
 from functools import cache
-from itertools import cycle
+from itertools import cycle, product
 
 import pytest
 
@@ -22,7 +22,6 @@ from understudy.trials.seeds.crash_points import (
     ControllerFault,
     CrashPointOutcome,
     FaultFreeRun,
-    points_and_faults,
     run_with_fault,
     run_without_fault,
 )
@@ -47,7 +46,7 @@ def failures(
     fault_free = fault_free_run(procedure.name)
     outcomes = (
         run_with_fault(procedure, fault_free, at, fault, fences_off=fences_off)
-        for at, fault in points_and_faults(fault_free, faults)
+        for at, fault in product(fault_free.reached, faults)
     )
     return [outcome for outcome in outcomes if outcome.problems]
 

@@ -19,7 +19,6 @@ from understudy.trials.seeds.crash_points import (
     CrashPointOutcome,
     FaultFreeRun,
     run_all_with_faults,
-    run_all_without_fault,
     run_with_fault,
     run_without_fault,
 )
@@ -76,7 +75,7 @@ def _run_once(procedure: Procedure, at: str, fault: str, events: Path | None) ->
 
 
 def _run_all(procedures: tuple[Procedure, ...], faults: tuple[str, ...], workers: int) -> int:
-    fault_free_runs = run_all_without_fault(procedures)
+    fault_free_runs = [run_without_fault(procedure) for procedure in procedures]
     for procedure, fault_free in zip(procedures, fault_free_runs, strict=True):
         if fault_free.problems:
             raise Failed(f"{procedure.name} failed although no fault was injected: {'; '.join(fault_free.problems)}")

@@ -9,9 +9,10 @@ becomes controller, the faulty one returns, and the cluster must end in the same
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,22 +154,18 @@ def run_with_fault(
     )
 
 
-def run_all_without_fault(procedures: Iterable[Procedure]) -> list[FaultFreeRun]:
-    return [run_without_fault(procedure) for procedure in procedures]
-
-
 def run_all_with_faults(
     procedures: Sequence[Procedure],
     fault_free_runs: Sequence[FaultFreeRun],
-    faults: Sequence[ControllerFault] = tuple(ControllerFault),
+    faults: Sequence[ControllerFault],
     *,
-    workers: int = 1,
+    workers: int,
 ) -> Iterator[CrashPointOutcome]:
     """Run each procedure once per point and fault, in order, on `workers` processes."""
     runs = [
         (procedure, fault_free, at, fault)
         for procedure, fault_free in zip(procedures, fault_free_runs, strict=True)
-        for at, fault in points_and_faults(fault_free, faults)
+        for at, fault in product(fault_free.reached, faults)
     ]
     if workers <= 1:
         yield from map(_run_with_fault, runs)
@@ -181,20 +178,12 @@ def _run_with_fault(run: tuple[Procedure, FaultFreeRun, PointOccurrence, Control
     return run_with_fault(*run)
 
 
-def points_and_faults(
-    fault_free: FaultFreeRun, faults: Iterable[ControllerFault] = tuple(ControllerFault)
-) -> Iterator[tuple[PointOccurrence, ControllerFault]]:
-    """Yield every point that was reached without a fault, with each of `faults`."""
-    kinds = tuple(faults)
-    return ((at, fault) for at in fault_free.reached for fault in kinds)
-
-
 class _Run:
     """One run of one procedure on one cluster."""
 
     def __init__(self, procedure: Procedure, fences_off: tuple[Fence, ...]) -> None:
         self.reached: list[PointOccurrence] = []
-        self.state = _EMPTY
+        self.state = SettledState()
         self.fenced = 0
         self._procedure = procedure
         self._cluster = SimulatedCluster(SEED, brokers=procedure.brokers, fences_off=fences_off)
@@ -303,6 +292,3 @@ class _Run:
         broker.arm(point, "crash", start_after_ms=away_ms)
         if fault is ControllerFault.KILL_AND_EXPIRE:
             cluster.after(0, broker.expire_session)
-
-
-_EMPTY = SettledState(assignments={}, leaders={}, isrs={}, configs={}, leftover_znodes=(), unassigned_replicas=())

@@ -7,7 +7,7 @@ assignments and the configs of topics must be equal; epochs, topic ids and the o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from understudy.clusters.simulated.cluster import SimulatedCluster
@@ -35,15 +35,15 @@ REQUESTS = (ReassignPartitionsZNode.path, PreferredReplicaElectionZNode.path)
 class SettledState:
     """The partitions, the topic configs and the leftovers of a settled cluster."""
 
-    assignments: Mapping[TopicPartition, ReplicaAssignment]
-    leaders: Mapping[TopicPartition, BrokerId | None]
-    isrs: Mapping[TopicPartition, tuple[BrokerId, ...]]
+    assignments: Mapping[TopicPartition, ReplicaAssignment] = field(default_factory=dict)
+    leaders: Mapping[TopicPartition, BrokerId | None] = field(default_factory=dict)
+    isrs: Mapping[TopicPartition, tuple[BrokerId, ...]] = field(default_factory=dict)
     """The in-sync replicas of each partition, sorted."""
-    configs: Mapping[str, bytes]
+    configs: Mapping[str, bytes] = field(default_factory=dict)
     """The config of each topic, by the path of its znode."""
-    leftover_znodes: tuple[str, ...]
+    leftover_znodes: tuple[str, ...] = ()
     """Paths that the controller should have deleted."""
-    unassigned_replicas: tuple[tuple[BrokerId, TopicPartition], ...]
+    unassigned_replicas: tuple[tuple[BrokerId, TopicPartition], ...] = ()
     """Replicas on brokers to which ZooKeeper does not assign them."""
 
 
