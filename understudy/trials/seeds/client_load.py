@@ -12,7 +12,6 @@ import random
 import re
 from collections.abc import Collection, Mapping
 
-from understudy.checks.client_history import ClientHistory
 from understudy.checks.replica_logs import partitions_that_may_have_lost
 from understudy.clusters.clients.client_load import ClientLoad
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
@@ -72,15 +71,12 @@ class SeedClients:
         network, clock = cluster.client_network, cluster.simulator.clock
         self._load = ClientLoad(network, clock, lambda: cluster.bootstrap, PARTITIONS)
         self._loads = [self._load]
+        self.history = history = self._load.history
         if COMPACTION in self._parts:
-            compacted, history = COMPACTED_PARTITIONS, self._load.history
+            compacted = COMPACTED_PARTITIONS
             self._loads.append(
                 ClientLoad(network, clock, lambda: cluster.bootstrap, compacted, keys=KEYS, history=history)
             )
-
-    @property
-    def history(self) -> ClientHistory:
-        return self._load.history
 
     def start(self) -> None:
         """Create the topics, and begin to send and to read."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from understudy.clusters.simulated.broker import SimulatedBroker
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.zookeeper import LostAnswer
 from understudy.controller.points import POINTS
@@ -100,19 +100,12 @@ def schedule_faults(cluster: SimulatedCluster, schedule: Schedule) -> None:
     """Schedule every fault at its time from now on, and the end of all faults after them. Lets no time pass."""
     cluster.zookeeper.unknown_probability = schedule.unknown_probability
     for fault in schedule.faults:
-        cluster.after(fault.at_ms, _injecting(cluster, fault))
+        cluster.after(fault.at_ms, partial(_inject, cluster, fault))
     cluster.after(schedule.healed_at_ms, cluster.heal)
 
 
-def _injecting(cluster: SimulatedCluster, fault: Fault) -> Callable[[], None]:
-    def inject() -> None:
-        controller = cluster.controller_id() or min(cluster.broker_ids)
-        _inject(cluster, cluster.broker(fault.target or controller), fault)
-
-    return inject
-
-
-def _inject(cluster: SimulatedCluster, broker: SimulatedBroker, fault: Fault) -> None:
+def _inject(cluster: SimulatedCluster, fault: Fault) -> None:
+    broker = cluster.broker(fault.target or cluster.controller_id() or min(cluster.broker_ids))
     others = [broker_id for broker_id in cluster.broker_ids if broker_id != broker.id]
 
     def after(act: Callable[[], None]) -> None:

@@ -17,7 +17,6 @@ from typing import Annotated
 import msgspec
 
 from understudy.checks.group_records import add_records
-from understudy.checks.groups import GroupHistory
 from understudy.clusters.clients.assignors.protocol import PROTOCOLS
 from understudy.clusters.clients.group_load import GroupLoad
 from understudy.clusters.clients.group_member import MemberSettings
@@ -138,10 +137,7 @@ class SeedGroups:
             step_s=_STEP_S,
             watch_backoff_ms=_BACKOFF_MS,
         )
-
-    @property
-    def history(self) -> GroupHistory:
-        return self._load.history
+        self.history = self._load.history
 
     def start(self) -> None:
         """Schedule the members, and begin to watch. Lets no time pass."""
