@@ -42,7 +42,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
                 f"Current existent brokers: {_listed(known)}",
             )
         console.print("Querying brokers for log directories information")
-        brokers = _ordered(wanted or known)
+        brokers = in_order(wanted or known, int)
         found = []
         for broker in brokers:
             answer = await cluster.describe_log_dirs(broker)
@@ -107,9 +107,5 @@ def _as_java(fields: dict[str, object]) -> dict[str, object]:
     return {name: fields[name] for name in strings(fields)}
 
 
-def _ordered(brokers: Collection[int]) -> list[int]:
-    return in_order(brokers, lambda broker: broker)
-
-
 def _listed(brokers: Collection[int]) -> str:
-    return ",".join(map(str, _ordered(brokers)))
+    return ",".join(map(str, in_order(brokers, int)))

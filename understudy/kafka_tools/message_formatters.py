@@ -44,10 +44,9 @@ def formatter_of(name: str, properties: Mapping[str, str], console: Console) -> 
         )
         name = renamed
     match name.removeprefix(PACKAGE):
-        case "DefaultMessageFormatter":
+        case "DefaultMessageFormatter" | "LoggingMessageFormatter":
+            # The log lines of the second one are below the level of Kafka's tools.
             return DefaultFormatter(properties, console)
-        case "LoggingMessageFormatter":
-            return DefaultFormatter(properties, console)  # its log lines are below the level of Kafka's tools
         case "NoOpMessageFormatter":
             return lambda _: b""
         case "OffsetsMessageFormatter":

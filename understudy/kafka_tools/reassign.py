@@ -185,7 +185,7 @@ async def _clear_throttles(
     """Remove the throttles from all brokers, because all may have been sources, and from the topics of the plan."""
     metadata = await cluster.metadata((), call="describeCluster")
     brokers = {broker.node_id for broker in metadata.brokers} | {each for _, replicas in plan for each in replicas}
-    ordered = in_order(sorted(brokers), lambda broker: broker)
+    ordered = in_order(sorted(brokers), int)
     console.print(f"Clearing broker-level throttles on broker{_s(ordered)} {_listed(ordered)}")
     rates = dict.fromkeys((LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE))
     await _change(cluster, {(BROKER, str(broker)): rates for broker in ordered})
@@ -250,7 +250,7 @@ async def _execute(options: Options, cluster: KafkaCluster, console: Console) ->
     metadata = await cluster.metadata((), call="describeCluster")
     known = {broker.node_id for broker in metadata.brokers}
     wanted = (broker for replicas in proposed.values() for broker in replicas)
-    for broker in in_order(wanted, lambda broker: broker):
+    for broker in in_order(wanted, int):
         if broker not in known:
             raise ToolError(COMMAND_FAILED, f"Unknown broker id {broker}")
     current = await _current(cluster, proposed)
