@@ -12,6 +12,7 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.wire.messages.list_partition_reassignments import OngoingPartitionReassignment
 from understudy.foundation.zk.admin_znodes import ReassignPartitionsZNode
 from understudy.trials.seeds.judgement import judge
 
@@ -46,7 +47,7 @@ def reassign_by_znode(cluster: SimulatedCluster, moves: Mapping[TopicPartition, 
     cluster.write(ReassignPartitionsZNode.path, ReassignPartitionsZNode.encode(wanted))
 
 
-def reassignments(cluster: SimulatedCluster) -> dict[TopicPartition, ReplicaAssignment]:
+def reassignments(cluster: SimulatedCluster) -> dict[TopicPartition, OngoingPartitionReassignment]:
     return cluster.ask(cluster.admin.list_partition_reassignments())
 
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 
 from understudy.clusters.clients.config_requests import BROKER, TOPIC
 from understudy.controller.replica_placement import assign_replicas_to_brokers
-from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.java_order import in_order, strings
+from understudy.foundation.wire.messages.list_partition_reassignments import OngoingPartitionReassignment
 from understudy.foundation.wire.nested_topics import by_partition, by_topic
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught, read_file
@@ -313,7 +313,7 @@ async def _list(cluster: KafkaCluster, console: Console) -> None:
 
 async def _ongoing(
     cluster: KafkaCluster, partitions: Sequence[TopicPartition] | None = None
-) -> dict[TopicPartition, ReplicaAssignment]:
+) -> dict[TopicPartition, OngoingPartitionReassignment]:
     """Return the reassignments in progress, of all partitions for None. Raises ToolError."""
     try:
         return await cluster.list_partition_reassignments(partitions)

@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.messages.list_partition_reassignments import OngoingPartitionReassignment
 from understudy.kafka_tools.errors import COMMAND_FAILED, ToolError, illegal_argument
 from understudy.kafka_tools.json_input import VERSION, duplicates, parse_versioned
 
@@ -18,7 +18,7 @@ ANY = "any"
 """The log directory that stands for any."""
 
 Assignment = Mapping[TopicPartition, Sequence[int]]
-Ongoing = Mapping[TopicPartition, ReplicaAssignment]
+Ongoing = Mapping[TopicPartition, OngoingPartitionReassignment]
 
 
 class Move(NamedTuple):

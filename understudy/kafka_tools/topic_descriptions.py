@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from understudy.clusters.clients.config_requests import DEFAULT_CONFIG, TOPIC
-from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicPartition
 from understudy.foundation.cluster.java_order import strings
 from understudy.foundation.wire.messages.describe_configs import DescribeConfigsResourceResult
+from understudy.foundation.wire.messages.list_partition_reassignments import OngoingPartitionReassignment
 from understudy.foundation.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from understudy.foundation.wire.nested_topics import by_partition
 from understudy.kafka_tools.cluster import KafkaCluster
@@ -33,7 +33,7 @@ class _Partition(NamedTuple):
     state: MetadataResponsePartition
     min_isr: int
     live_brokers: frozenset[int]
-    moving: ReplicaAssignment | None
+    moving: OngoingPartitionReassignment | None
 
     @property
     def has_leader(self) -> bool:
@@ -134,7 +134,7 @@ async def _described(options: Options, cluster: KafkaCluster) -> list[str]:
 
 async def _reassignments(
     cluster: KafkaCluster, topics: list[MetadataResponseTopic]
-) -> Mapping[TopicPartition, ReplicaAssignment]:
+) -> Mapping[TopicPartition, OngoingPartitionReassignment]:
     """Return the reassignments in progress; none if the broker does not know the request."""
     try:
         return await cluster.list_partition_reassignments(by_partition(topics))

@@ -9,8 +9,7 @@ import pytest
 
 from tests.brokers.peers import ScriptedPeer
 from understudy.clusters.simulated.loop import new_loop
-from understudy.foundation.cluster.assignment import ReplicaAssignment
-from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.java_order import partitions, strings
 from understudy.foundation.wire.errors import UnencodableValue
 from understudy.foundation.wire.headers import RequestHeader
@@ -18,6 +17,7 @@ from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVers
 from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
 )
 from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from understudy.foundation.wire.schema import Message
@@ -107,11 +107,7 @@ def test_an_exported_plan_can_be_read_again() -> None:
 
 
 def test_a_throttle_covers_the_sources_of_leaders_and_the_new_replicas() -> None:
-    ongoing = {
-        A1: ReplicaAssignment(
-            (BrokerId(3), BrokerId(1)), adding_replicas=(BrokerId(3),), removing_replicas=(BrokerId(1),)
-        )
-    }
+    ongoing = {A1: OngoingPartitionReassignment(replicas=(3, 1), adding_replicas=(3,), removing_replicas=(1,))}
     moving = moves(ongoing, {A0: [2, 3], A1: [2]}, {A0: [1, 2], A1: [3, 1]})
     assert throttled_replicas(moving) == {"a": ("0:1,0:2,1:1", "0:3,1:2")}
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from understudy.clusters.clients.cluster_requests import ClusterRequests
-from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code
-from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
+from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -44,6 +43,7 @@ from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     ListPartitionReassignmentsTopics,
+    OngoingPartitionReassignment,
 )
 from understudy.foundation.wire.messages.metadata import MetadataResponseTopic
 from understudy.foundation.wire.nested_topics import by_partition, by_topic, nested
@@ -195,7 +195,7 @@ class TopicRequests(ClusterRequests):
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
-    ) -> dict[TopicPartition, ReplicaAssignment]:
+    ) -> dict[TopicPartition, OngoingPartitionReassignment]:
         """Return the reassignments in progress of `partitions` (None: of all).
 
         Raises the errors of `alter_partition_reassignments`.
@@ -209,12 +209,4 @@ class TopicRequests(ClusterRequests):
         request = ListPartitionReassignmentsRequest(topics=asked)
         answer = await self.ask_controller(request, ListPartitionReassignmentsResponse)
         self._check(answer.error_code, answer.error_message, "the list of reassignments")
-        return {
-            each: ReplicaAssignment(
-                *(
-                    tuple(map(BrokerId, replicas))
-                    for replicas in (moving.replicas, moving.adding_replicas, moving.removing_replicas)
-                )
-            )
-            for each, moving in by_partition(answer.topics).items()
-        }
+        return by_partition(answer.topics)
