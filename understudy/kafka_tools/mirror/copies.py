@@ -241,4 +241,4 @@ class PartitionCopy:
         """Return the progress to store: the planned runs, and the acknowledged end."""
         assert self.writer is not None
         self.map.thin(self.confirmed)
-        return Saved(self.topic_id, self.writer, self.map.runs, self.confirmed)
+        return Saved(self.topic_id, self.writer, self.confirmed, self.map.runs)

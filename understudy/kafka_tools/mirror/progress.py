@@ -49,8 +49,8 @@ class Saved(NamedTuple):
 
     topic_id: str
     writer: Writer
-    runs: tuple[Run, ...]
     confirmed: int
+    runs: tuple[Run, ...]
 
 
 class MirrorProgress:
@@ -102,10 +102,7 @@ def _encoded(source: str, key: tuple[TopicPartition, TopicPartition], saved: Sav
         "topic": copied.topic,
         "copy": copy.topic,
         "partition": copied.partition,
-        "topic_id": saved.topic_id,
-        "writer": saved.writer,
-        "confirmed": saved.confirmed,
-        "runs": saved.runs,
+        **saved._asdict(),
     }
     return json.dumps(fields, separators=(",", ":")).encode()
 
@@ -119,7 +116,7 @@ def _decoded(value: bytes, source: str) -> tuple[tuple[TopicPartition, TopicPart
         number = fields["partition"]
         key = TopicPartition(fields["topic"], number), TopicPartition(fields["copy"], number)
         runs = tuple(Run(*run) for run in fields["runs"])
-        return key, Saved(fields["topic_id"], Writer(*fields["writer"]), runs, fields["confirmed"])
+        return key, Saved(fields["topic_id"], Writer(*fields["writer"]), fields["confirmed"], runs)
     except (ValueError, KeyError, TypeError) as error:
         raise MirrorError(
             f"the topic {TOPIC} of the target has a record that is no progress of a mirror ({error!r}): "
