@@ -711,8 +711,6 @@ understudy/clusters/clients/partitioner.py
   org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey partition_for_key
   org.apache.kafka.common.utils.Utils.murmur2 murmur2
   org.apache.kafka.common.utils.Utils.toPositive to_positive
-understudy/kafka_tools/mirror/batches.py
-  org.apache.kafka.clients.consumer.internals.CompletedFetch committed
 understudy/kafka_tools/mirror/groups.py
   org.apache.kafka.connect.mirror.MirrorCheckpointTask
 understudy/kafka_tools/mirror/mirror.py
@@ -738,7 +736,7 @@ understudy/clusters/clients/group_requests.py
 understudy/clusters/clients/record_requests.py
   org.apache.kafka.clients.admin.internals.ListOffsetsHandler
 understudy/clusters/clients/consumer.py
-  org.apache.kafka.clients.consumer.internals.CompletedFetch.nextFetchedRecord
+  org.apache.kafka.clients.consumer.internals.CompletedFetch.nextFetchedRecord committed
 understudy/clusters/clients/group_consumer.py
   org.apache.kafka.clients.consumer.KafkaConsumer GroupConsumer
 understudy/kafka_tools/client_properties.py

@@ -175,7 +175,9 @@ class Consumer:
 def committed(
     found: Iterable[RecordBatch], aborted: Sequence[AbortedTransaction]
 ) -> Iterator[tuple[RecordBatch, bool]]:
-    """Yield batches, and whether a consumer with `read_committed` reads them. Mirrors `CompletedFetch`.
+    """Yield batches, and whether a consumer with `read_committed` reads them.
+
+    Mirrors `CompletedFetch.nextFetchedRecord`.
 
     Args:
         aborted: the aborted transactions that the leader has named for these batches.
