@@ -137,14 +137,14 @@ class GroupMember:
         """
         self._note(JoinBegan(self._now()))
         if not self._settings.is_cooperative:
-            self._release("joins again")
+            self._release()
         deadline_ms = self._now() + self._settings.join_timeout_ms
         reason = "no time to join"
         while self._now() < deadline_ms:
             try:
                 await self._join_once()
             except MemberRefused as refused:
-                self._release(str(refused))
+                self._release()
                 self._note(JoinEnded(self._now(), str(refused)))
                 raise
             except _FAILURES as failure:
@@ -192,7 +192,7 @@ class GroupMember:
 
     async def leave(self) -> None:
         """Leave the group. As in Kafka, a static member stays in it until its session times out."""
-        self._release("leaves")
+        self._release()
         if self.member_id and self._settings.instance_id is None:
             request = LeaveGroupRequest(
                 group_id=self._settings.group_id,
@@ -318,18 +318,18 @@ class GroupMember:
 
     def _on_membership_error(self, error: Errors) -> None:
         if error in _REMOVED:
-            self._release(error.name)
+            self._release()
             self._reset(keep_member_id=error is Errors.ILLEGAL_GENERATION)
         elif error is Errors.FENCED_INSTANCE_ID:
-            self._release(error.name)
+            self._release()
             raise MemberRefused(error.name)
         elif error is Errors.REBALANCE_IN_PROGRESS:
             self.needs_to_join = True
 
-    def _release(self, reason: str) -> None:
+    def _release(self) -> None:
         if self.owned:
             self.owned = ()
-            self._note(Released(self._now(), reason))
+            self._note(Released(self._now()))
 
     def _reset(self, *, keep_member_id: bool) -> None:
         self.generation = NO_GENERATION

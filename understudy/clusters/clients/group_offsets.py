@@ -73,13 +73,11 @@ class GroupOffsetsClient:
         generation, member_id, _ = self._identity()
         left = dict.fromkeys(offsets, Errors.NETWORK_EXCEPTION)
         outcomes = dict.fromkeys(offsets, DeliveryOutcome.REFUSED)
-        reason = ""
         remaining = set(offsets)
         while remaining and self._clock.monotonic_ms() < began_ms + self._timeout_ms:
             try:
                 errors = await self._send_commit({each: offsets[each] for each in offsets if each in remaining})
             except (NoLeader, GroupError, *NOT_SENT, *NO_ANSWER) as failure:
-                reason = str(failure)
                 self._link.forget()
                 if isinstance(failure, NO_ANSWER):
                     outcomes |= dict.fromkeys(remaining, DeliveryOutcome.UNKNOWN)
@@ -90,18 +88,14 @@ class GroupOffsetsClient:
                     if error is Errors.NONE:
                         outcomes[partition] = DeliveryOutcome.ACKNOWLEDGED
                         del left[partition]
-                    else:
-                        reason = error.name
-                        if error in _MAY_BE_STORED:
-                            outcomes[partition] = DeliveryOutcome.UNKNOWN
+                    elif error in _MAY_BE_STORED:
+                        outcomes[partition] = DeliveryOutcome.UNKNOWN
                     if error in _MOVED:
                         self._link.forget()
                 remaining = {each for each in remaining if left.get(each) in _TRY_AGAIN}
             if remaining:
                 await asyncio.sleep(self._backoff_ms / 1000)
-        self._note(
-            CommitEnded(began_ms, self._clock.monotonic_ms(), generation, member_id, dict(offsets), outcomes, reason)
-        )
+        self._note(CommitEnded(began_ms, self._clock.monotonic_ms(), generation, member_id, dict(offsets), outcomes))
         return list(left.values())
 
     async def fetch(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int] | None:

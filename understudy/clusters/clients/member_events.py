@@ -43,7 +43,6 @@ class Released(NamedTuple):
     """A member owns nothing any more: it gives up what it has to join again, was removed, or leaves."""
 
     at_ms: float
-    reason: str
 
 
 class CommitEnded(NamedTuple):
@@ -59,7 +58,6 @@ class CommitEnded(NamedTuple):
     member_id: str
     offsets: Mapping[TopicPartition, int]
     outcomes: Mapping[TopicPartition, DeliveryOutcome]
-    reason: str
 
 
 class OffsetsFetched(NamedTuple):
