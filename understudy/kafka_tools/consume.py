@@ -66,7 +66,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     partition = _number(options, "partition")
     _check(options, partition)
     properties = properties_of(options.value("consumer.config"), options.values("consumer-property"))
-    group = _group(options, properties, partition)
+    group = _group(options, partition)
     resets_to_earliest = _resets_to_earliest(options, properties)
     begin = _offset(options)
     timeout_ms = _number(options, "timeout-ms")
@@ -252,7 +252,7 @@ def _check(options: Options, partition: int | None) -> None:
     options.require("bootstrap-server")
 
 
-def _group(options: Options, properties: dict[str, str], partition: int | None) -> str | None:
+def _group(options: Options, partition: int | None) -> str | None:
     """Return the group that was given, None without one. Raises UsageError."""
     in_file = properties_of(options.value("consumer.config"), ())
     given = [options.value("group"), in_file.get("group.id")]

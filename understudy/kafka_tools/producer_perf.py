@@ -180,5 +180,4 @@ def _letters(size: int) -> Iterator[bytes]:
     while not made or (len(made) * size < DISTINCT_BYTES and size):
         made.append(bytes(FIRST_LETTER + source.next_int(LETTERS) for _ in range(size)))
         yield made[-1]
-    while True:
-        yield from made
+    yield from itertools.cycle(made)

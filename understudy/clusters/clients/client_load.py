@@ -12,8 +12,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 
-from understudy.checks.client_history import ClientHistory, Poll, Send
-from understudy.checks.client_history import SendingProducer as ProducerSettings
+from understudy.checks.client_history import ClientHistory, Poll, Send, SendingProducer
 from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.clusters.clients.consumer import Consumer
 from understudy.clusters.clients.load import OUTCOMES, TIMEOUT_MS, Load
@@ -77,7 +76,7 @@ class ClientLoad(Load):
                 topic_partition = source.choice(partitions or self._partitions)
                 values = self._values(name, source.randint(1, 3))
                 keys = [source.choice(self._keys) for _ in values] if self._keys else None
-                await self._send(producer, ProducerSettings(name, acks == ALL_ACKS), topic_partition, values, keys)
+                await self._send(producer, SendingProducer(name, acks == ALL_ACKS), topic_partition, values, keys)
                 await asyncio.sleep(source.uniform(*gap_s))
 
     def producers(self, gap_s: tuple[float, float]) -> list[Coroutine[object, object, None]]:
@@ -90,7 +89,7 @@ class ClientLoad(Load):
     async def send_once(self, name: str, acks: int, topic_partition: TopicPartition, count: int) -> None:
         """Send one batch of `count` records to a partition."""
         with self.client(name) as connections:
-            settings, values = ProducerSettings(name, acks == ALL_ACKS), self._values(name, count)
+            settings, values = SendingProducer(name, acks == ALL_ACKS), self._values(name, count)
             await self._send(self._producer(connections, acks), settings, topic_partition, values)
 
     async def consume(self, name: str) -> None:
@@ -160,7 +159,7 @@ class ClientLoad(Load):
     async def _send(
         self,
         producer: Producer,
-        settings: ProducerSettings,
+        settings: SendingProducer,
         topic_partition: TopicPartition,
         values: list[str],
         keys: list[str] | None = None,

@@ -61,7 +61,7 @@ def replica_answer(plan: ReplicaPlan) -> PlanAnswer:
         f"{_number(len(brokers), 'broker')}, from place {plan.start} with shift {plan.shift}",
         (
             *_rules(plan, brokers, racks),
-            _steps(plan, chosen, racks),
+            _steps(chosen, racks),
             Heading("The load of each broker"),
             _loads(brokers, chosen, racks),
             *_imbalance(plan, chosen, racks),
@@ -91,7 +91,7 @@ def _rules(plan: ReplicaPlan, brokers: Sequence[BrokerId], racks: Mapping[Broker
         yield f"The shift grows by one with partitions {count}, {2 * count}, …: no round repeats the one before."
 
 
-def _steps(plan: ReplicaPlan, chosen: Sequence[Placement], racks: Mapping[BrokerId, str]) -> AnswerTable:
+def _steps(chosen: Sequence[Placement], racks: Mapping[BrokerId, str]) -> AnswerTable:
     rows = []
     for placement in chosen:
         (first, _), *others = placement.tried
