@@ -229,9 +229,6 @@ class ClusterRequests:
         if code != Errors.NONE:
             raise self._refusal(code, message, what)
 
-    async def _metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
-        return await self._try_any(metadata_request(topics), MetadataResponse)
-
     async def _try_any(
         self,
         request: Message,
@@ -263,7 +260,7 @@ class ClusterRequests:
         max_version: int | None = None,
     ) -> R:
         """Send a request once to a broker (None: the controller); raises TryAgain if the metadata does not have it."""
-        metadata = await self._metadata(())
+        metadata = await self._try_any(metadata_request(()), MetadataResponse)
         wanted = str(metadata.controller_id if broker is None else broker)
         for known in metadata.brokers:
             if str(known.node_id) == wanted:
@@ -275,7 +272,8 @@ class ClusterRequests:
     async def _leaders_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the live leaders of `partitions`; partitions without one are missing."""
         wanted = set(partitions)
-        metadata = await self._metadata(sorted({partition.topic for partition in wanted}))
+        topics = sorted({partition.topic for partition in wanted})
+        metadata = await self._try_any(metadata_request(topics), MetadataResponse)
         live = {broker.node_id for broker in metadata.brokers}
         states = by_partition(metadata.topics)
         return {each: states[each].leader_id for each in states if each in wanted and states[each].leader_id in live}

@@ -64,7 +64,6 @@ class Consumer:
     ) -> None:
         self._connections = connections
         self._max_bytes = max_bytes
-        self._is_read_committed = is_read_committed
         self._isolation_level = READ_COMMITTED if is_read_committed else 0
 
     async def poll(self, topic_partition: TopicPartition, offset: int, *, max_wait_ms: int = 500) -> Fetched:
@@ -125,7 +124,7 @@ class Consumer:
             code = Errors.UNKNOWN_SERVER_ERROR if data is None else data.error_code
             return Fetched((), offset, reason=error_name(code), error=error_for_code(code))
         fetched = list(batches(data.records or b""))
-        aborted = (data.aborted_transactions or ()) if self._is_read_committed else ()
+        aborted = (data.aborted_transactions or ()) if self._isolation_level == READ_COMMITTED else ()
         found = tuple(
             Consumed(topic_partition, record.offset, record, batch.header.has_log_append_time)
             for batch, is_read in committed(fetched, aborted)
