@@ -163,11 +163,9 @@ class PartitionCopy:
             self.confirmed_source = offset
 
     def _go_on_from(self, position: int) -> None:
-        self.position = self.confirmed_source = position
-        self.last_epoch = NO_LEADER_EPOCH
+        self.skip_to(position)
         self.is_located = True
         self.is_planned = False
-        self.is_doubtful, self.truncated_to = False, None
 
     def _forget_held(self) -> None:
         self._held.clear()
