@@ -12,6 +12,8 @@ from understudy.extras import DISTRIBUTION
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The collection to which a verb adds the parsers of its actions."""
+PYTHON_ENGINE = "; or use --engine python, which needs none"
+"""The hint of verbs with --engine if there is no Java for Spark."""
 
 
 class Failed(Exception):
@@ -27,17 +29,18 @@ class BadInput(Failed):
 
 
 @contextmanager
-def reported_as(failure: type[Failed], *kinds: type[Exception], about: str = "") -> Iterator[None]:
+def reported_as(failure: type[Failed], *kinds: type[Exception], about: str = "", hint: str = "") -> Iterator[None]:
     """Raise exceptions of these kinds as `failure` with their message: in a block, or as the decorator of a function.
 
     Args:
         about: begins the message, for example the flag that names a file.
+        hint: ends the message, for example with what to do.
     """
     try:
         yield
     except kinds as error:
         said = os_error(error) if isinstance(error, OSError) else str(error)
-        raise failure(f"{about} {said}".strip()) from None
+        raise failure(f"{about} {said}{hint}".strip()) from None
 
 
 def accept_old_words(parser: argparse.ArgumentParser, flag: argparse.Action, *words: str) -> None:

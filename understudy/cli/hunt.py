@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from understudy.cli import arguments
-from understudy.cli.arguments import BadInput, Failed, os_error, reported_as
+from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.cli.fences import fences_off
 from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.progress import Progress
@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
     _check_ledger(options.ledger)
     totals = _HuntTotals(options.first)
     stopped_by: KeyboardInterrupt | Failed | None = None
-    try:
+    with reported_as(Failed, OSError, hint="; nothing more can be written down"):
         options.dir.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
         try:
@@ -131,8 +131,6 @@ def run(options: argparse.Namespace) -> int:
             # The seeds that were run until then are counted.
             stopped_by = reason
         _end(options, totals, time.monotonic() - began)
-    except OSError as error:
-        raise Failed(f"{os_error(error)}; nothing more can be written down") from None
     if stopped_by is not None:
         raise stopped_by
     if totals.failed:

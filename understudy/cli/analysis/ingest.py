@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
-from understudy.cli.arguments import BadInput, Failed, os_error, reported_as
+from understudy.cli.arguments import PYTHON_ENGINE, BadInput, Failed, reported_as
 from understudy.clusters.java import JavaNotFound, choose_java
 from understudy.history.lake.ingest import (
     IN_PROCESS_BYTES,
@@ -37,12 +37,9 @@ SHOWN = 5
 @reported_as(BadInput, NothingToIngest, NotALake, LaterLake, UnknownRun)
 def ingest_runs(options: argparse.Namespace) -> int:
     """Bring runs into the lake, or remove some; return the exit code. Raises BadInput, Failed."""
-    try:
+    about, hint = f"the lake {options.lake} cannot be written:", "; the same command goes on when it can be"
+    with reported_as(Failed, OSError, about=about, hint=hint):
         return _remove(options) if options.remove else _ingest(options)
-    except OSError as error:
-        raise Failed(
-            f"the lake {options.lake} cannot be written: {os_error(error)}; the same command goes on when it can be"
-        ) from None
 
 
 def _remove(options: argparse.Namespace) -> int:
@@ -86,16 +83,12 @@ def _spark(options: argparse.Namespace, activity: Activity) -> Iterator[SparkInB
     from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  Spark only if it is needed
     from understudy.spark.ingest_job import SparkEngine  # noqa: PLC0415  Spark only if it is needed
 
-    try:
+    with reported_as(Failed, JavaNotFound, hint=PYTHON_ENGINE), reported_as(Failed, SparkFailed):
         java = choose_java(options.java_home)
         settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
         with SparkInBackground(settings, SparkEngine) as spark:
             yield spark
             activity.step("stopping Spark")
-    except JavaNotFound as error:
-        raise Failed(f"{error}; or use --engine python, which needs none") from None
-    except SparkFailed as error:
-        raise Failed(str(error)) from None
 
 
 def describe(result: Ingested, lake: Path) -> list[str]:
