@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from understudy.cli.arguments import BadInput, Failed, add_events_folder, claim_for_events, count
+from understudy.cli.arguments import BadInput, Failed, add_events_folder, claim_for_events, count, reported_as
 from understudy.cli.fences import fences_off
 from understudy.cli.progress import Progress
 from understudy.trials.hunt.plan_files import BadSeedPlan, read_plan
@@ -106,10 +106,8 @@ def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
     if options.plan is None:
         off = fences_off(options.without)
         return draw_plan(options.seed, options.seconds, groups=not options.no_groups, fences_off=off), ""
-    try:
+    with reported_as(BadInput, BadSeedPlan, about="--plan"):
         file = read_plan(options.plan)
-    except BadSeedPlan as bad:
-        raise BadInput(f"--plan {bad}") from None
     return file.plan, file.violates
 
 
