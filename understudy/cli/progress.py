@@ -31,6 +31,11 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self.wipe()
 
+    def begin(self, total: int) -> None:
+        """Begin to count once the number of all steps is known."""
+        self._total = total
+        self._started = self._drawn_at = time.monotonic()
+
     @property
     def seconds(self) -> float:
         """The seconds since the beginning."""

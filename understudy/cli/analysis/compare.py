@@ -77,16 +77,8 @@ def _in_lake(options: argparse.Namespace) -> ObservedFolders:
 
 def _observed(paths: list[Path]) -> ObservedFolders:
     """Read the runs, with the progress on a terminal."""
-    progress: list[Progress] = []
-    try:
-        observed = observe_folders(
-            paths,
-            begin=lambda total: progress.append(Progress(total, "runs read")),
-            step=lambda: progress[0].step(),
-        )
-    finally:
-        for each in progress:
-            each.wipe()
+    with Progress(None, "runs read") as progress:
+        observed = observe_folders(paths, begin=progress.begin, step=progress.step)
     if not observed.runs:
         problems = "\n".join(f"  {finding}" for finding in observed.findings[:SHOWN_FINDINGS])
         raise BadInput(
