@@ -16,7 +16,6 @@ from understudy.brokers.config.dynamic_keys import (
     BROKER_KEYS,
     DYNAMIC,
     DYNAMIC_KEYS,
-    REPLICATION_QUOTAS,
     SECURITY,
     base_name,
     is_password,
@@ -79,13 +78,6 @@ class DynamicBrokerConfig:
         check_dynamic(config, per_broker=per_broker)
         layers = (self.default_layer, config) if per_broker else (config, self.broker_layer)
         check_reconfiguration(self.current, overridden(self.static, *layers))
-
-    def quota(self, name: str) -> int:
-        """Return a replication quota in bytes per second; without one, a number that no replica reaches (RA-17)."""
-        text = self.broker_layer.get(name, self.default_layer.get(name))
-        value = REPLICATION_QUOTAS[name].default if text is None else REPLICATION_QUOTAS[name].parse(text)
-        assert isinstance(value, int), "quotas are of type LONG"
-        return value
 
     def _apply(self, default_layer: Mapping[str, str], broker_layer: Mapping[str, str], which: str) -> None:
         self.default_layer, self.broker_layer = default_layer, broker_layer

@@ -204,11 +204,6 @@ class ProducerStateManager:
         unreplicated = min(self._unreplicated)
         return unreplicated if first is None else min(first, unreplicated)
 
-    def has_ongoing_transaction(self, producer_id: int) -> bool:
-        """Return whether the producer has a transaction open in this partition."""
-        producer = self._find(producer_id)
-        return producer is not None and producer.transaction_start_offset != NO_OFFSET
-
     def on_high_watermark(self, offset: int) -> None:
         """Forget the transactions whose end is below the high watermark."""
         if self._unreplicated:

@@ -123,9 +123,9 @@ foundation/zk/admin_requests.py
   kafka.zk.KafkaZkClient.getPartitionReassignment Reassignments
   kafka.zk.KafkaZkClient.setOrCreatePartitionReassignment Reassignments
 foundation/zk/admin_znodes.py
-  java.net.URLEncoder sanitized
+  java.net.URLEncoder desanitized
   kafka.zk.ZkData
-  org.apache.kafka.common.utils.Sanitizer sanitized
+  org.apache.kafka.common.utils.Sanitizer desanitized
   org.apache.kafka.server.common.ProducerIdsBlock ProducerIdBlock
 foundation/zk/broker_registrations.py
   kafka.zk.KafkaZkClient.registerBroker BrokerRegistrations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import msgspec
 
@@ -40,16 +40,12 @@ DEFAULT_ENTITY = "<default>"
 """The entity that holds the defaults of its type, in place of a name (ZN-10)."""
 
 
-def sanitized(name: str) -> str:
-    """Return the znode name of a user, client or address; the names of topics and brokers are not encoded (ZN-10).
-
-    Mirrors `Sanitizer`, which is Java's `URLEncoder` without `+` and `*`.
-    """
-    return quote(name, safe="").replace("~", "%7E")
-
-
 def desanitized(entity: str) -> str:
-    """Return the name that `sanitized` encoded; `<default>` stays as it is. Of `user/clients/client`, each part."""
+    """Return the name of a user, client or address whose znode has the name `entity`. Of `user/clients/client`, each
+    part; `<default>` stays as it is. The names of topics and brokers are not encoded (ZN-10).
+
+    Mirrors `Sanitizer`, which decodes what Java's `URLEncoder` has made of a name.
+    """
     return "/".join(map(unquote, entity.split("/")))
 
 

@@ -394,14 +394,14 @@ def test_a_throttle_is_set_and_removed_as_kafkas_tool_does(cluster: SimulatedClu
     cluster.run_for(1_000)
     running = cluster.broker(1).instance
     assert running is not None
-    assert [running.dynamic.quota(name) for name in rates] == [1_000_000, 1_000_000]
+    assert [running.dynamic.broker_layer.get(name) for name in rates] == ["1000000"] * 2
     off = [
         resource(BROKER, broker, *[(name, DELETE, None) for name in rates]),
         resource(TOPIC, topic, *[(name, DELETE, None) for name in replicas]),
     ]
     assert alter(cluster, *off) == [("NONE", None)] * 2
     cluster.run_for(1_000)
-    assert [running.dynamic.quota(name) for name in rates] == [2**63 - 1] * 2
+    assert [running.dynamic.broker_layer.get(name) for name in rates] == [None] * 2
     [(error, message)] = alter(cluster, resource(TOPIC, topic, (replicas[0], SET, "zero:one")))
     assert error == "INVALID_CONFIG"
     assert message is not None

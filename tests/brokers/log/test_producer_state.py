@@ -258,9 +258,9 @@ def test_a_transaction_is_unstable_until_its_marker_is_below_the_high_watermark(
     found = state(batch(0, epoch=5, offset=99, transactional=True))
     assert found.first_unstable_offset == 99
     found.append(batch(0, epoch=5, offset=105, producer=2, transactional=True))
-    assert (found.first_unstable_offset, found.has_ongoing_transaction(1)) == (99, True)
+    assert (found.first_unstable_offset, found.entries()[0].transaction_start_offset) == (99, 99)
     found.append(marker(109, epoch=5))
-    assert (found.first_unstable_offset, found.has_ongoing_transaction(1)) == (99, False)
+    assert (found.first_unstable_offset, found.entries()[0].transaction_start_offset) == (99, -1)
     for high_watermark, first in ((100, 99), (109, 99), (110, 105)):
         found.on_high_watermark(high_watermark)
         assert found.first_unstable_offset == first

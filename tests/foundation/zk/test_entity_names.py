@@ -1,4 +1,4 @@
-"""Tests of config entities: sanitized names and change notifications."""
+"""Tests of config entities: encoded names and change notifications."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from understudy.foundation.zk.admin_znodes import (
     ConfigEntityChangeNotificationZNode,
     ConfigEntityZNode,
     desanitized,
-    sanitized,
 )
 from understudy.foundation.zk.znodes import MalformedZNode
 
@@ -26,8 +25,7 @@ from understudy.foundation.zk.znodes import MalformedZNode
         ("<default>", "%3Cdefault%3E"),
     ],
 )
-def test_the_names_of_users_and_clients_are_encoded_as_kafkas_sanitizer_does(name: str, entity: str) -> None:
-    assert sanitized(name) == entity
+def test_the_names_of_users_and_clients_are_decoded_as_kafkas_sanitizer_does(name: str, entity: str) -> None:
     assert desanitized(entity) == name
 
 
