@@ -226,12 +226,9 @@ async def _write(term: Term, accepted: Mapping[TopicPartition, LeaderAndIsr]) ->
             outcomes[partition] = outcome
         else:
             log.error("failed to update ISR", partition=str(partition), why=outcome.label)
-            outcomes[partition] = _error_of(outcome.failure)
+            is_gone = outcome.failure is Failure.NO_NODE
+            outcomes[partition] = Errors.UNKNOWN_TOPIC_OR_PARTITION if is_gone else Errors.UNKNOWN_SERVER_ERROR
     return outcomes
-
-
-def _error_of(failure: Failure | None) -> Errors:
-    return Errors.UNKNOWN_TOPIC_OR_PARTITION if failure is Failure.NO_NODE else Errors.UNKNOWN_SERVER_ERROR
 
 
 # ------------------------------------------------------------------ the response

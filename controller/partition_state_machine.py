@@ -117,7 +117,7 @@ async def handle_state_changes(
         return {}
     batch = term.new_batch()
     results = await _bring_online(term, valid, strategy, batch)
-    _enter_online(term, results)
+    _move(term, list(states_of(results)), PartitionState.ONLINE)
     _record_failures(term, results, strategy.value)
     # Also after a failure: what was written before it must be sent.
     await term.flush(batch, "partition")
@@ -327,10 +327,6 @@ def _move(term: Term, partitions: Sequence[TopicPartition], target: PartitionSta
         return
     states.update(dict.fromkeys(partitions, target))
     term.events.append(PartitionsMoved(target=target.value, partitions=moved))
-
-
-def _enter_online(term: Term, results: ElectionResults) -> None:
-    _move(term, list(states_of(results)), PartitionState.ONLINE)
 
 
 def _record_failures(term: Term, results: ElectionResults, why: str) -> None:

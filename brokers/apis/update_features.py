@@ -26,7 +26,10 @@ async def handle(
     if not services.controller.is_active:
         return UpdateFeaturesResponse(error_code=Errors.NOT_CONTROLLER, error_message=NOT_THE_CONTROLLER)
     outcome = await services.controller.update_features(
-        [_update(asked, context.api_version) for asked in request.feature_updates]
+        [
+            FeatureUpdate(asked.feature, asked.max_version_level, _upgrade_type(asked, context.api_version))
+            for asked in request.feature_updates
+        ]
     )
     if isinstance(outcome, ApiError):
         return UpdateFeaturesResponse(error_code=outcome.error, error_message=outcome.message or None)
@@ -36,10 +39,6 @@ async def handle(
             for feature, why in outcome.items()
         )
     )
-
-
-def _update(asked: FeatureUpdateKey, version: int) -> FeatureUpdate:
-    return FeatureUpdate(asked.feature, asked.max_version_level, _upgrade_type(asked, version))
 
 
 def _upgrade_type(asked: FeatureUpdateKey, version: int) -> UpgradeType | None:

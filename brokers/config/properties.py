@@ -97,8 +97,6 @@ def _escape(text: str, *, in_key: bool) -> str:
         out = out.replace(character, f"\\{letter}")
     for character in "=:#!":
         out = out.replace(character, f"\\{character}")
-    return out.replace(" ", "\\ ") if in_key else _with_leading_blank_escaped(out)
-
-
-def _with_leading_blank_escaped(text: str) -> str:
-    return f"\\{text}" if text.startswith(" ") else text
+    if in_key:
+        return out.replace(" ", "\\ ")
+    return f"\\{out}" if out.startswith(" ") else out

@@ -407,9 +407,6 @@ class LogManager:
         for opened, plan in plans:
             opened.mark_flushed(plan)
 
-    def _recovery_points(self) -> dict[TopicPartition, int]:
-        return {topic_partition: opened.recovery_point for topic_partition, opened in self._logs.items()}
-
     def _log_start_offsets(self) -> dict[TopicPartition, int]:
         """The beginnings of logs whose first segment begins before them."""
         return {
@@ -424,7 +421,8 @@ class LogManager:
         Not on another thread: after a truncation they must be on disk before anything is appended, and an older
         content must not replace them. They change once a minute at most, but for truncations.
         """
-        self._write(RECOVERY_POINTS, encode_offsets(self._recovery_points()))
+        recovery_points = {topic_partition: opened.recovery_point for topic_partition, opened in self._logs.items()}
+        self._write(RECOVERY_POINTS, encode_offsets(recovery_points))
         self._write(LOG_START_OFFSETS, encode_offsets(self._log_start_offsets()))
         self._write_cleaner_offsets()
 
