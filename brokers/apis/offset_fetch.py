@@ -7,8 +7,9 @@ groups (KIP-709). Mirrors `KafkaApis.handleOffsetFetchRequest`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Final, TypeVar
 
 import structlog
 
@@ -20,6 +21,8 @@ from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.offset_fetch import (
     OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -27,6 +30,7 @@ from understudy.foundation.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from understudy.foundation.wire.nested_topics import nested
 from understudy.foundation.zk.consumer_offsets import is_path_component
 from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 from understudy.foundation.zk.znodes import MalformedZNode
@@ -41,106 +45,68 @@ NOTHING: Final = OffsetAndMetadata(offset=-1)
 """Answer for a partition without a committed offset."""
 
 
-class _Fetched(NamedTuple):
-    """The offsets of one group, by topic; or why there are none."""
-
-    error: Errors
-    topics: Mapping[str, Mapping[int, FetchedOffset]]
-
-
 async def handle(services: BrokerServices, request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
     version = context.api_version
+    fetch = partial(services.groups.fetch_offsets, require_stable=request.require_stable)
     if version >= FIRST_VERSION_WITH_GROUPS:
         groups = []
         for group in request.groups:
-            asked = None if group.topics is None else [(topic.name, topic.partition_indexes) for topic in group.topics]
-            groups.append(_of_group(group.group_id, _fetch(services, group.group_id, asked, request.require_stable)))
+            error, offsets = fetch(group.group_id, _named(group.topics))
+            found = nested(OffsetFetchResponseTopics, _answers(OffsetFetchResponsePartitions, offsets))
+            groups.append(OffsetFetchResponseGroup(group_id=group.group_id, error_code=error, topics=found))
             await asyncio.sleep(0)
         return OffsetFetchResponse(groups=tuple(groups))
-    asked = None if request.topics is None else [(topic.name, topic.partition_indexes) for topic in request.topics]
+    asked = _named(request.topics)
     if version == 0:
-        fetched = await _from_zookeeper(services, request.group_id, asked or [])
+        error, offsets = Errors.NONE, await _from_zookeeper(services, request.group_id, asked or [])
     else:
-        fetched = _fetch(services, request.group_id, asked, request.require_stable)
-    if version < FIRST_VERSION_WITH_ERROR and fetched.error is not Errors.NONE:
-        fetched = _Fetched(Errors.NONE, _everywhere(asked or [], fetched.error))
-    return OffsetFetchResponse(
-        error_code=fetched.error,
-        topics=tuple(
-            OffsetFetchResponseTopic(
-                name=name,
-                partitions=tuple(
-                    _partition(OffsetFetchResponsePartition, index, each) for index, each in offsets.items()
-                ),
-            )
-            for name, offsets in fetched.topics.items()
-        ),
-    )
+        error, offsets = fetch(request.group_id, asked)
+    if version < FIRST_VERSION_WITH_ERROR and error is not Errors.NONE:
+        error, offsets = Errors.NONE, dict.fromkeys(asked or [], FetchedOffset(None, error))
+    topics = nested(OffsetFetchResponseTopic, _answers(OffsetFetchResponsePartition, offsets))
+    return OffsetFetchResponse(error_code=error, topics=topics)
 
 
-def _fetch(
-    services: BrokerServices, group_id: str, asked: list[tuple[str, tuple[int, ...]]] | None, require_stable: bool
-) -> _Fetched:
-    partitions = (
-        None if asked is None else [TopicPartition(name, index) for name, indexes in asked for index in indexes]
-    )
-    error, offsets = services.groups.fetch_offsets(group_id, partitions, require_stable=require_stable)
-    topics: dict[str, dict[int, FetchedOffset]] = {}
-    for (topic, index), offset in offsets.items():
-        topics.setdefault(topic, {})[index] = offset
-    return _Fetched(error, topics)
-
-
-def _everywhere(asked: list[tuple[str, tuple[int, ...]]], error: Errors) -> dict[str, dict[int, FetchedOffset]]:
-    return {name: dict.fromkeys(indexes, FetchedOffset(None, error)) for name, indexes in asked}
+def _named(
+    topics: Iterable[OffsetFetchRequestTopic | OffsetFetchRequestTopics] | None,
+) -> list[TopicPartition] | None:
+    """Return the partitions that a request names; None if it asks for all."""
+    if topics is None:
+        return None
+    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partition_indexes]
 
 
 async def _from_zookeeper(
-    services: BrokerServices, group_id: str, asked: list[tuple[str, tuple[int, ...]]]
-) -> _Fetched:
-    topics = _everywhere(asked, Errors.UNKNOWN_TOPIC_OR_PARTITION)
-    for name, indexes in asked:
-        for index in indexes:
-            at = TopicPartition(name, index)
-            if services.metadata.snapshot.partition(name, index) is None or not is_path_component(group_id):
-                continue
-            try:
-                offset = await services.zk().consumer_offsets.read(group_id, at)
-            except (SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
-                log.error("no offset from ZooKeeper", group=group_id, partition=str(at), why=str(failure))
-                topics[name][index] = FetchedOffset(None, Errors.UNKNOWN_SERVER_ERROR)
-                continue
-            if offset is not None:
-                topics[name][index] = FetchedOffset(OffsetAndMetadata(offset))
-    return _Fetched(Errors.NONE, topics)
+    services: BrokerServices, group_id: str, asked: Iterable[TopicPartition]
+) -> dict[TopicPartition, FetchedOffset]:
+    offsets = dict.fromkeys(asked, FetchedOffset(None, Errors.UNKNOWN_TOPIC_OR_PARTITION))
+    for at in offsets:
+        if services.metadata.snapshot.partition(*at) is None or not is_path_component(group_id):
+            continue
+        try:
+            offset = await services.zk().consumer_offsets.read(group_id, at)
+        except (SessionLost, ZooKeeperFailure, MalformedZNode) as failure:
+            log.error("no offset from ZooKeeper", group=group_id, partition=str(at), why=str(failure))
+            offsets[at] = FetchedOffset(None, Errors.UNKNOWN_SERVER_ERROR)
+            continue
+        if offset is not None:
+            offsets[at] = FetchedOffset(OffsetAndMetadata(offset))
+    return offsets
 
 
-def _of_group(group_id: str, fetched: _Fetched) -> OffsetFetchResponseGroup:
-    return OffsetFetchResponseGroup(
-        group_id=group_id,
-        error_code=fetched.error,
-        topics=tuple(
-            OffsetFetchResponseTopics(
-                name=name,
-                partitions=tuple(
-                    _partition(OffsetFetchResponsePartitions, index, each) for index, each in offsets.items()
-                ),
-            )
-            for name, offsets in fetched.topics.items()
-        ),
-    )
-
-
-def _partition(kind: type[P], index: int, fetched: FetchedOffset) -> P:
-    """Return the answer for one partition, in the class that the request's version has for it."""
-    value = fetched.value or NOTHING
-    return kind(
-        partition_index=index,
-        committed_offset=value.offset,
-        committed_leader_epoch=value.leader_epoch,
-        metadata=value.metadata,
-        error_code=fetched.error,
-    )
+def _answers(kind: type[P], offsets: Mapping[TopicPartition, FetchedOffset]) -> dict[TopicPartition, P]:
+    """Return the answers for all partitions, in the class that the request's version has for them."""
+    return {
+        at: kind(
+            partition_index=at.partition,
+            committed_offset=value.offset,
+            committed_leader_epoch=value.leader_epoch,
+            metadata=value.metadata,
+            error_code=fetched.error,
+        )
+        for at, fetched in offsets.items()
+        for value in (fetched.value or NOTHING,)
+    }
 
 
 SERVES = Serves(request=OffsetFetchRequest, versions=(0, 9), handle=handle)
