@@ -20,6 +20,7 @@ from understudy.foundation.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from understudy.foundation.wire.nested_topics import nested
 
 HIGH_WATERMARK = -1
 NO_WATERMARK = -1
@@ -39,12 +40,7 @@ async def handle(
             except ApiError as refused:
                 results[topic_partition] = _result(topic_partition, refused.error)
     await _wait(services, results, pending, request.timeout_ms)
-    topics: dict[str, list[DeleteRecordsPartitionResult]] = {topic.name: [] for topic in request.topics}
-    for topic_partition, result in results.items():
-        topics[topic_partition.topic].append(result)
-    return DeleteRecordsResponse(
-        topics=tuple(DeleteRecordsTopicResult(name=name, partitions=tuple(answers)) for name, answers in topics.items())
-    )
+    return DeleteRecordsResponse(topics=nested(DeleteRecordsTopicResult, results))
 
 
 def _delete(services: BrokerServices, topic_partition: TopicPartition, offset: int) -> int:

@@ -25,7 +25,7 @@ from understudy.foundation.wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from understudy.foundation.wire.nested_topics import by_partition
+from understudy.foundation.wire.nested_topics import by_partition, nested
 from understudy.foundation.zk.consumer_offsets import is_path_component
 from understudy.foundation.zk.kafka_zk_client import SessionLost, ZooKeeperFailure
 
@@ -39,7 +39,7 @@ async def handle(
 ) -> OffsetCommitResponse:
     asked = by_partition(request.topics)
     if is_refused(services, request.group_instance_id):
-        return _response(request, dict.fromkeys(asked, Errors.UNSUPPORTED_VERSION))
+        return _response(dict.fromkeys(asked, Errors.UNSUPPORTED_VERSION))
     snapshot = services.metadata.snapshot
     known = {at: partition for at, partition in asked.items() if snapshot.partition(*at) is not None}
     errors = dict.fromkeys(asked, Errors.UNKNOWN_TOPIC_OR_PARTITION)
@@ -56,7 +56,7 @@ async def handle(
             generation_id=request.generation_id_or_member_epoch,
             offsets={at: offset_of(partition, now_ms, expire_ms) for at, partition in known.items()},
         )
-    return _response(request, errors)
+    return _response(errors)
 
 
 def offset_of(partition: OffsetCommitRequestPartition, now_ms: int, expire_ms: int | None) -> OffsetAndMetadata:
@@ -93,22 +93,12 @@ async def _store_in_zookeeper(
     return errors
 
 
-def _response(request: OffsetCommitRequest, errors: Mapping[TopicPartition, Errors]) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=tuple(
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                partitions=tuple(
-                    OffsetCommitResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=errors[TopicPartition(topic.name, each.partition_index)],
-                    )
-                    for each in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-    )
+def _response(errors: Mapping[TopicPartition, Errors]) -> OffsetCommitResponse:
+    answers = {
+        at: OffsetCommitResponsePartition(partition_index=at.partition, error_code=error)
+        for at, error in errors.items()
+    }
+    return OffsetCommitResponse(topics=nested(OffsetCommitResponseTopic, answers))
 
 
 SERVES = Serves(request=OffsetCommitRequest, versions=(0, 9), handle=handle)
