@@ -40,6 +40,9 @@ UNKNOWN_TYPE = 0
 DESCRIBED_TYPES = frozenset(ResourceType) - {ResourceType.UNKNOWN}
 """Types of resources that can be described. A request that names a resource of another type is refused as a whole."""
 
+NO_ERROR = ApiError(Errors.NONE, "")
+MALFORMED = ApiError(Errors.INVALID_REQUEST, MALFORMED_REQUEST)
+
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ConfigAdminManager")
 
 
@@ -47,7 +50,7 @@ async def handle(
     services: BrokerServices, request: DescribeConfigsRequest, context: RequestContext
 ) -> DescribeConfigsResponse:
     if any(resource.resource_type not in DESCRIBED_TYPES for resource in request.resources):
-        return DescribeConfigsResponse(results=tuple(_malformed(resource) for resource in request.resources))
+        return DescribeConfigsResponse(results=tuple(_result(resource, MALFORMED) for resource in request.resources))
     results = []
     known: dict[tuple[int, str], tuple[Described, ...]] = {}
     for resource in dict.fromkeys(request.resources):
@@ -57,19 +60,9 @@ async def handle(
         try:
             if whose not in known:
                 known[whose] = tuple(await _described(services, resource))
-            configs = tuple(described(known[whose], resource, request))
-            error: ApiError | None = None
+            results.append(_result(resource, NO_ERROR, tuple(described(known[whose], resource, request))))
         except ApiError as refused:
-            configs, error = (), refused
-        results.append(
-            DescribeConfigsResult(
-                error_code=Errors.NONE if error is None else error.error,
-                error_message="" if error is None else error.message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                configs=configs,
-            )
-        )
+            results.append(_result(resource, refused))
     return DescribeConfigsResponse(results=tuple(results))
 
 
@@ -124,12 +117,15 @@ async def _of_topic(services: BrokerServices, topic: str) -> Iterable[Described]
         raise ApiError(Errors.UNKNOWN_SERVER_ERROR, str(unreadable)) from unreadable
 
 
-def _malformed(resource: DescribeConfigsResource) -> DescribeConfigsResult:
+def _result(
+    resource: DescribeConfigsResource, error: ApiError, configs: tuple[DescribeConfigsResourceResult, ...] = ()
+) -> DescribeConfigsResult:
     return DescribeConfigsResult(
-        error_code=Errors.INVALID_REQUEST,
-        error_message=MALFORMED_REQUEST,
+        error_code=error.error,
+        error_message=error.message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
+        configs=configs,
     )
 
 

@@ -71,14 +71,10 @@ def describe_topic(stored: Mapping[str, str], dynamic: DynamicBrokerConfig) -> I
         sensitive = _is_sensitive(key)
         broker_key = TOPIC_SYNONYMS.get(name)
         places = () if broker_key is None else _places(broker_key, dynamic, sensitive)
+        text = shown(_parsed(key, stored[name]) if name in stored else defaults[name])
         if name in stored:
-            text = None if sensitive else shown(_parsed(key, stored[name]))
-            places = (Synonym(name, text, ConfigSource.TOPIC), *places)
-        else:
-            text = shown(defaults[name])
-        source = places[0].source if places else ConfigSource.DEFAULT
-        kind, doc = (None, None) if key is None else (key.type, key.doc)
-        yield Described(name, text, source, places, kind, sensitive, doc=doc)
+            places = (Synonym(name, None if sensitive else text, ConfigSource.TOPIC), *places)
+        yield _described(name, key, text, places, read_only=False)
 
 
 def describe_broker(dynamic: DynamicBrokerConfig) -> Iterator[Described]:
@@ -88,7 +84,7 @@ def describe_broker(dynamic: DynamicBrokerConfig) -> Iterator[Described]:
     for name in sorted(known | config.originals.keys()):
         text = shown(value(config, name)) if name in known else config.originals[name]
         key = key_of(name)
-        yield _described(name, key, text, _places(name, dynamic, _is_sensitive(key)))
+        yield _described(name, key, text, _places(name, dynamic, _is_sensitive(key)), read_only=name not in DYNAMIC)
 
 
 def describe_broker_defaults(dynamic: DynamicBrokerConfig) -> Iterator[Described]:
@@ -97,10 +93,12 @@ def describe_broker_defaults(dynamic: DynamicBrokerConfig) -> Iterator[Described
         key = key_of(name)
         places = _places(name, dynamic, _is_sensitive(key))
         ours = tuple(place for place in places if place.source is ConfigSource.DYNAMIC_DEFAULT_BROKER)
-        yield _described(name, key, dynamic.default_layer[name], ours)
+        yield _described(name, key, dynamic.default_layer[name], ours, read_only=name not in DYNAMIC)
 
 
-def _described(name: str, key: ConfigKey | None, text: str | None, places: tuple[Synonym, ...]) -> Described:
+def _described(
+    name: str, key: ConfigKey | None, text: str | None, places: tuple[Synonym, ...], *, read_only: bool
+) -> Described:
     sensitive = _is_sensitive(key)
     return Described(
         name=name,
@@ -109,7 +107,7 @@ def _described(name: str, key: ConfigKey | None, text: str | None, places: tuple
         synonyms=places,
         type=None if key is None else key.type,
         is_sensitive=sensitive,
-        read_only=name not in DYNAMIC,
+        read_only=read_only,
         doc=None if key is None else key.doc,
     )
 
