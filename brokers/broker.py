@@ -62,7 +62,7 @@ from understudy.brokers.replication.partition import Partition
 from understudy.brokers.replication.replica_fetcher import FetcherSurroundings
 from understudy.brokers.replication.replica_fetcher_manager import ReplicaFetcherManager
 from understudy.brokers.replication.replica_manager import ReplicaManager
-from understudy.brokers.replication.replica_metrics import replica_counts, replica_readings
+from understudy.brokers.replication.replica_metrics import replica_readings
 from understudy.brokers.supervisor import Supervisor
 from understudy.brokers.world import World
 from understudy.controller.feature_cache import FinalizedFeatureCache
@@ -214,10 +214,10 @@ class KafkaBroker:
     async def metrics(self) -> list[MetricReading]:
         """The readings of `understudy.brokers.mbeans.MBEANS`, of those parts of the broker that have been started."""
         states = (partition.state for partition in self.hosted.values())
-        counts = replica_counts(states, self._min_insync_replicas)
+        replicas = list(replica_readings(states, self._min_insync_replicas))
         services = self._services
         readings = [] if services is None else await services.controller.metrics()
-        readings += [MetricReading(BROKER_STATE, self.state.value), *replica_readings(counts)]
+        readings += [MetricReading(BROKER_STATE, self.state.value), *replicas]
         if services is not None:
             groups = services.groups.manager
             readings += services.isr.meters.readings()

@@ -5,8 +5,7 @@ Partitions are counted at each scrape, in one pass. Kafka's gauges per partition
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
 
 from understudy.brokers.replication.partition import LocalPartitionState, Role
 from understudy.foundation.eventlog.clock import Clock
@@ -22,45 +21,41 @@ def _meter(name: str, doc: str) -> MBean:
     return MBean("kafka.server", "ReplicaManager", name, MetricKind.METER, doc)
 
 
-COUNTS: Mapping[str, MBean] = {
-    "leaders": _gauge("LeaderCount", "Partitions this broker leads."),
-    "partitions": _gauge("PartitionCount", "Partitions this broker has a replica of."),
-    "offline": _gauge("OfflineReplicaCount", "Replicas in log directories that have failed."),
-    "under_replicated": _gauge(
-        "UnderReplicatedPartitions", "Partitions led here whose ISR is smaller than it should be."
-    ),
-    "under_min_isr": _gauge(
-        "UnderMinIsrPartitionCount",
-        "Partitions led here with fewer replicas in sync than their min.insync.replicas.",
-    ),
-    "at_min_isr": _gauge(
-        "AtMinIsrPartitionCount",
-        "Partitions led here with just as many replicas in sync as their min.insync.replicas.",
-    ),
-    "reassigning": _gauge("ReassigningPartitions", "Partitions led here that are being reassigned."),
-}
-"""Gauges, by the field of `ReplicaCounts` that holds their value."""
+LEADERS = _gauge("LeaderCount", "Partitions this broker leads.")
+PARTITIONS = _gauge("PartitionCount", "Partitions this broker has a replica of.")
+OFFLINE = _gauge("OfflineReplicaCount", "Replicas in log directories that have failed.")
+UNDER_REPLICATED = _gauge("UnderReplicatedPartitions", "Partitions led here whose ISR is smaller than it should be.")
+UNDER_MIN_ISR = _gauge(
+    "UnderMinIsrPartitionCount", "Partitions led here with fewer replicas in sync than their min.insync.replicas."
+)
+AT_MIN_ISR = _gauge(
+    "AtMinIsrPartitionCount", "Partitions led here with just as many replicas in sync as their min.insync.replicas."
+)
+REASSIGNING = _gauge("ReassigningPartitions", "Partitions led here that are being reassigned.")
 
 ISR_EXPANDS = _meter("IsrExpandsPerSec", "Followers that have joined an ISR.")
 ISR_SHRINKS = _meter("IsrShrinksPerSec", "ISRs that lagging followers have left.")
 FAILED_ISR_UPDATES = _meter("FailedIsrUpdatesPerSec", "Changes of an ISR that the controller has refused.")
 
-REPLICA_MBEANS: tuple[MBean, ...] = (*COUNTS.values(), ISR_EXPANDS, ISR_SHRINKS, FAILED_ISR_UPDATES)
+REPLICA_MBEANS: tuple[MBean, ...] = (
+    LEADERS,
+    PARTITIONS,
+    OFFLINE,
+    UNDER_REPLICATED,
+    UNDER_MIN_ISR,
+    AT_MIN_ISR,
+    REASSIGNING,
+    ISR_EXPANDS,
+    ISR_SHRINKS,
+    FAILED_ISR_UPDATES,
+)
 """MBeans of replicas, in the order of docs/reference/metrics.md."""
 
 
-class ReplicaCounts(NamedTuple):
-    leaders: int
-    partitions: int
-    offline: int
-    under_replicated: int
-    under_min_isr: int
-    at_min_isr: int
-    reassigning: int
-
-
-def replica_counts(hosted: Iterable[LocalPartitionState], min_insync_replicas: Callable[[str], int]) -> ReplicaCounts:
-    """Count the partitions a broker hosts.
+def replica_readings(
+    hosted: Iterable[LocalPartitionState], min_insync_replicas: Callable[[str], int]
+) -> Iterator[MetricReading]:
+    """The gauges of the partitions that a broker hosts.
 
     Args:
         min_insync_replicas: `min.insync.replicas` by topic.
@@ -86,16 +81,14 @@ def replica_counts(hosted: Iterable[LocalPartitionState], min_insync_replicas: C
         if in_sync <= minimum or in_sync == replicas:
             under_min_isr += in_sync < min(minimum, replicas)
             at_min_isr += in_sync == min(minimum, replicas)
-    return ReplicaCounts(
-        leaders=leaders,
-        partitions=partitions,
-        # There is one log directory, and a broker whose log directory fails stops.
-        offline=0,
-        under_replicated=under_replicated,
-        under_min_isr=under_min_isr,
-        at_min_isr=at_min_isr,
-        reassigning=reassigning,
-    )
+    yield MetricReading(LEADERS, leaders)
+    yield MetricReading(PARTITIONS, partitions)
+    # There is one log directory, and a broker whose log directory fails stops.
+    yield MetricReading(OFFLINE, 0)
+    yield MetricReading(UNDER_REPLICATED, under_replicated)
+    yield MetricReading(UNDER_MIN_ISR, under_min_isr)
+    yield MetricReading(AT_MIN_ISR, at_min_isr)
+    yield MetricReading(REASSIGNING, reassigning)
 
 
 class IsrMeters:
@@ -110,9 +103,3 @@ class IsrMeters:
         yield MetricReading(ISR_EXPANDS, self.expands)
         yield MetricReading(ISR_SHRINKS, self.shrinks)
         yield MetricReading(FAILED_ISR_UPDATES, self.failed)
-
-
-def replica_readings(counts: ReplicaCounts) -> Iterator[MetricReading]:
-    """The gauges of `counts`."""
-    for field, mbean in COUNTS.items():
-        yield MetricReading(mbean, getattr(counts, field))

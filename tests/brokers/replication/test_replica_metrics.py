@@ -11,7 +11,7 @@ from understudy.brokers.metrics.metered_zookeeper import MBEANS, MeteredZooKeepe
 from understudy.brokers.replication import isr
 from understudy.brokers.replication.alter_partition_manager import IsrChange
 from understudy.brokers.replication.partition import IsrProposal, LocalPartitionState, Role
-from understudy.brokers.replication.replica_metrics import ReplicaCounts, replica_counts
+from understudy.brokers.replication.replica_metrics import replica_readings
 from understudy.clusters.simulated.loop import new_loop
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
@@ -49,40 +49,46 @@ def partition(
     ("hosted", "expected"),
     [
         ((), {}),
-        ((partition("t", 0, role=Role.FOLLOWER, isr=()), partition("t", 1, role=Role.NONE)), {"partitions": 2}),
-        ((partition("t", 0),), {"partitions": 1, "leaders": 1}),
-        ((partition("t", 0, isr=(1, 2)),), {"partitions": 1, "leaders": 1, "under_replicated": 1}),
-        ((partition("t", 0, isr=(1,)),), {"partitions": 1, "leaders": 1, "under_replicated": 1, "at_min_isr": 1}),
+        ((partition("t", 0, role=Role.FOLLOWER, isr=()), partition("t", 1, role=Role.NONE)), {"PartitionCount": 2}),
+        ((partition("t", 0),), {"PartitionCount": 1, "LeaderCount": 1}),
+        ((partition("t", 0, isr=(1, 2)),), {"PartitionCount": 1, "LeaderCount": 1, "UnderReplicatedPartitions": 1}),
+        (
+            (partition("t", 0, isr=(1,)),),
+            {"PartitionCount": 1, "LeaderCount": 1, "UnderReplicatedPartitions": 1, "AtMinIsrPartitionCount": 1},
+        ),
         (
             (partition("two", 0, isr=(1, 2)),),
-            {"partitions": 1, "leaders": 1, "under_replicated": 1, "at_min_isr": 1},
+            {"PartitionCount": 1, "LeaderCount": 1, "UnderReplicatedPartitions": 1, "AtMinIsrPartitionCount": 1},
         ),
         (
             (partition("two", 0, isr=(1,)),),
-            {"partitions": 1, "leaders": 1, "under_replicated": 1, "under_min_isr": 1},
+            {"PartitionCount": 1, "LeaderCount": 1, "UnderReplicatedPartitions": 1, "UnderMinIsrPartitionCount": 1},
         ),
         # min.insync.replicas counts only up to the number of replicas.
-        ((partition("five", 0),), {"partitions": 1, "leaders": 1, "at_min_isr": 1}),
+        ((partition("five", 0),), {"PartitionCount": 1, "LeaderCount": 1, "AtMinIsrPartitionCount": 1}),
         (
             (partition("five", 0, isr=(2, 1)),),
-            {"partitions": 1, "leaders": 1, "under_replicated": 1, "under_min_isr": 1},
+            {"PartitionCount": 1, "LeaderCount": 1, "UnderReplicatedPartitions": 1, "UnderMinIsrPartitionCount": 1},
         ),
-        ((partition("t", 0, isr=(1,), replicas=(1,)),), {"partitions": 1, "leaders": 1, "at_min_isr": 1}),
+        (
+            (partition("t", 0, isr=(1,), replicas=(1,)),),
+            {"PartitionCount": 1, "LeaderCount": 1, "AtMinIsrPartitionCount": 1},
+        ),
         # A partition that is reassigned from 1,2,3 to 4,2,3 needs three replicas in sync, not four.
         (
             (partition("t", 0, replicas=(4, 2, 3, 1), adding_replicas=(4,), removing_replicas=(1,)),),
-            {"partitions": 1, "leaders": 1, "reassigning": 1},
+            {"PartitionCount": 1, "LeaderCount": 1, "ReassigningPartitions": 1},
         ),
         (
             (partition("t", 0, isr=(1, 2), replicas=(1, 2, 3), removing_replicas=(3,)),),
-            {"partitions": 1, "leaders": 1, "reassigning": 1, "under_replicated": 1},
+            {"PartitionCount": 1, "LeaderCount": 1, "ReassigningPartitions": 1, "UnderReplicatedPartitions": 1},
         ),
     ],
     ids=str,
 )
 def test_partitions_are_counted_as_in_kafka(hosted: tuple[LocalPartitionState, ...], expected: dict[str, int]) -> None:
-    found = replica_counts(hosted, lambda topic: MIN_ISR.get(topic, 1))
-    assert found == ReplicaCounts(**{**dict.fromkeys(ReplicaCounts._fields, 0), **expected})
+    found = replica_readings(hosted, lambda topic: MIN_ISR.get(topic, 1))
+    assert {reading.mbean.name: reading.value for reading in found if reading.value != 0} == expected
 
 
 def test_outcome_of_an_isr_change_is_marked_once() -> None:
