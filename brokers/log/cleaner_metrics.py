@@ -92,10 +92,8 @@ class CleanerMetrics:
 
     def readings(self) -> Iterator[MetricReading]:
         last = self._last
-        yield MetricReading(UTILIZATION, 0 if last is None else int(100 * last.utilization))
-        yield MetricReading(
-            RECOPIED, 0 if last is None else 100 * last.counts.bytes_written // max(last.counts.bytes_read, 1)
-        )
+        yield MetricReading(UTILIZATION, int(100 * last.utilization))
+        yield MetricReading(RECOPIED, 100 * last.counts.bytes_written // max(last.counts.bytes_read, 1))
         yield MetricReading(CLEAN_TIME, int(self._clean_time_ms / 1000))
         yield MetricReading(DELAY, int(self._delay_of_last_ms / 1000))
         yield MetricReading(DEAD_THREADS, 0)

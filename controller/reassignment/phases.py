@@ -219,8 +219,7 @@ async def _move_to_new(term: Term, replicas: Mapping[BrokerId, Sequence[TopicPar
     resumed, and logs an invalid transition.
     """
     for replica, partitions in replicas.items():
-        states = term.context.replica_states.get(replica, {})
-        unknown = [p for p in partitions if states.get(p, ReplicaState.NON_EXISTENT) is ReplicaState.NON_EXISTENT]
+        unknown = [p for p in partitions if term.context.replica_state(replica, p) is ReplicaState.NON_EXISTENT]
         await replica_state_machine.handle_state_changes(term, {replica: unknown}, ReplicaState.NEW)
 
 
@@ -376,18 +375,14 @@ async def _stop_replicas(
 
     Returns the partitions of the replicas that could not be removed from the ISR.
     """
-    known = term.context.replica_states
+    context = term.context
     started = {
-        replica: [
-            p
-            for p in partitions
-            if known.get(replica, {}).get(p, ReplicaState.NON_EXISTENT) is not ReplicaState.NON_EXISTENT
-        ]
+        replica: [p for p in partitions if context.replica_state(replica, p) is not ReplicaState.NON_EXISTENT]
         for replica, partitions in replicas.items()
     }
     await replica_state_machine.handle_state_changes(term, started, ReplicaState.OFFLINE)
     stopped = {
-        replica: [p for p in partitions if known[replica][p] is ReplicaState.OFFLINE]
+        replica: [p for p in partitions if context.replica_state(replica, p) is ReplicaState.OFFLINE]
         for replica, partitions in started.items()
         if partitions
     }
