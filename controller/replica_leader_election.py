@@ -11,7 +11,7 @@ import structlog
 
 from understudy.controller import partition_state_machine
 from understudy.controller.context import ControllerContext
-from understudy.controller.events import ElectionTrigger, ElectionType, LeaderElectionResults, ReplicaLeaderElection
+from understudy.controller.events import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from understudy.controller.isr_change_notification import refresh_leadership
 from understudy.controller.partition_state_machine import ElectionResults, Strategy
 from understudy.controller.state_writes import Outcome
@@ -59,7 +59,7 @@ async def process_replica_leader_election(term: Term, event: ReplicaLeaderElecti
         partitions=len(electable),
     )
     elected = await on_replica_election(term, electable, event.election_type, event.trigger)
-    results.update(_results(elected, event.election_type))
+    results |= {partition: _result(outcome, event.election_type) for partition, outcome in elected.items()}
     if event.reply is not None:
         event.reply.resolve(results)
 
@@ -122,10 +122,6 @@ async def _delete_znode(term: Term) -> None:
 def pending_preferred_elections(context: ControllerContext, asked: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Return the partitions that still need an election, of those that the znode names (FO-13)."""
     return [partition for partition in asked if refused_election(context, partition, ElectionType.PREFERRED) is None]
-
-
-def _results(elected: ElectionResults, election_type: ElectionType) -> LeaderElectionResults:
-    return {partition: _result(result, election_type) for partition, result in elected.items()}
 
 
 def _result(result: Outcome, election_type: ElectionType) -> BrokerId | ApiError:

@@ -15,7 +15,8 @@ class ControllerSettings:
     inter_broker_protocol_version: MetadataVersion = LATEST_PRODUCTION
     """Decides which requests the controller sends, in which version, and what it writes to ZooKeeper."""
     inter_broker_listener_name: str = "PLAINTEXT"
-    control_plane_listener_name: str | None = None
+    controller_to_broker_listener_name: str = "PLAINTEXT"
+    """The listener for control requests: the control plane's if there is one."""
     controller_socket_timeout_ms: int = 30_000
     """Maximum time that an attempt to connect to a broker takes."""
     request_timeout_ms: int = 30_000
@@ -49,8 +50,3 @@ class ControllerSettings:
     """Maximum time that a stopping controller waits for responses to requests it has queued. In Kafka the rest of the
     broker stops first, which has the same effect; otherwise the last requests of the controller's own controlled
     shutdown would be lost."""
-
-    @property
-    def controller_to_broker_listener_name(self) -> str:
-        """The listener for control requests: the control plane's if there is one."""
-        return self.control_plane_listener_name or self.inter_broker_listener_name

@@ -378,7 +378,7 @@ class KafkaConfig:
         return ControllerSettings(
             inter_broker_protocol_version=self.metadata_version,
             inter_broker_listener_name=self.inter_broker_listener,
-            control_plane_listener_name=self.control_plane_listener,
+            controller_to_broker_listener_name=self.control_plane_listener or self.inter_broker_listener,
             controller_socket_timeout_ms=self.controller_socket_timeout_ms,
             request_timeout_ms=self.request_timeout_ms,
             unclean_leader_election_enabled=lambda: self.unclean_leader_election_enable,

@@ -233,30 +233,26 @@ def made_leader(
 
     A leader counts as recovered, whatever the request holds (IS-19).
     """
-    return LocalPartitionState(
-        topic_partition=before.topic_partition,
-        topic_id=before.topic_id if topic_id == NO_TOPIC_ID else topic_id,
-        role=Role.LEADER,
-        leader=state.leader,
-        leader_epoch=state.leader_epoch,
-        partition_epoch=state.partition_epoch,
-        controller_epoch=state.controller_epoch,
-        isr=state.isr,
-        replicas=state.replicas,
-        adding_replicas=state.adding_replicas,
-        removing_replicas=state.removing_replicas,
-        leader_since_ms=now_ms,
-    )
+    made = _made(before, state, topic_id, Role.LEADER)
+    return msgspec.structs.replace(made, isr=state.isr, leader_since_ms=now_ms)
 
 
 def made_follower(
     before: LocalPartitionState, state: LeaderAndIsrPartitionState, topic_id: TopicId
 ) -> LocalPartitionState:
     """The state after this replica has become follower of a leader that is alive (BK-9). It keeps no ISR."""
+    made = _made(before, state, topic_id, Role.FOLLOWER)
+    return msgspec.structs.replace(made, leader_recovery_state=state.leader_recovery_state)
+
+
+def _made(
+    before: LocalPartitionState, state: LeaderAndIsrPartitionState, topic_id: TopicId, role: Role
+) -> LocalPartitionState:
+    """The part of a state that leaders and followers have in common."""
     return LocalPartitionState(
         topic_partition=before.topic_partition,
         topic_id=before.topic_id if topic_id == NO_TOPIC_ID else topic_id,
-        role=Role.FOLLOWER,
+        role=role,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
         partition_epoch=state.partition_epoch,
@@ -264,7 +260,6 @@ def made_follower(
         replicas=state.replicas,
         adding_replicas=state.adding_replicas,
         removing_replicas=state.removing_replicas,
-        leader_recovery_state=state.leader_recovery_state,
     )
 
 

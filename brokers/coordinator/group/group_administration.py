@@ -72,9 +72,7 @@ class GroupAdministration:
 
     def delete_groups(self, group_ids: Iterable[str]) -> dict[str, Errors]:
         """Delete groups without members, and their offsets; return the error of each."""
-        errors: dict[str, Errors] = {}
-        for group_id in group_ids:
-            errors[group_id] = self._delete(group_id)
+        errors = {group_id: self._delete(group_id) for group_id in group_ids}
         deleted = [group_id for group_id, error in errors.items() if error is Errors.NONE]
         if deleted:
             log.info("groups were deleted", count=len(deleted), group_ids=list(some(deleted)))
