@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
 from understudy.brokers.apis.topic_answers import has_leaders, require_storable, topic_configs_described, unstorable
@@ -61,7 +63,8 @@ async def handle(
     services: BrokerServices, request: CreateTopicsRequest, context: RequestContext
 ) -> CreateTopicsResponse:
     if not services.controller.is_active:
-        return CreateTopicsResponse(topics=tuple(_not_controller(topic.name) for topic in request.topics))
+        refused = CreatableTopicResult(error_code=Errors.NOT_CONTROLLER, error_message="", configs=())
+        return CreateTopicsResponse(topics=tuple(replace(refused, name=topic.name) for topic in request.topics))
     prohibited = prohibited_names(request.topics)
     outcomes: dict[str, CreatedTopic | ApiError] = {}
     for number, topic in enumerate(request.topics, start=1):
@@ -241,10 +244,6 @@ async def _write(
             "describe it before trying again.",
         )
     return topic_id or NO_TOPIC_ID
-
-
-def _not_controller(name: str) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=Errors.NOT_CONTROLLER, error_message="", configs=())
 
 
 def _result(

@@ -76,18 +76,10 @@ def unknown_type(request: ElectLeadersRequest) -> ElectLeadersResponse:
 def requested_partitions(request: ElectLeadersRequest, snapshot: MetadataSnapshot) -> tuple[TopicPartition, ...]:
     """Return the partitions of the request, sorted; all of the metadata cache for a null list."""
     if request.topic_partitions is None:
-        return tuple(
-            sorted(TopicPartition(topic, index) for topic, states in snapshot.topics.items() for index in states)
-        )
-    return tuple(
-        sorted(
-            {
-                TopicPartition(topic.topic, partition)
-                for topic in request.topic_partitions
-                for partition in topic.partitions
-            }
-        )
-    )
+        asked = {TopicPartition(topic, index) for topic, states in snapshot.topics.items() for index in states}
+    else:
+        asked = {TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions}
+    return tuple(sorted(asked))
 
 
 def leads(snapshot: MetadataSnapshot, partition: TopicPartition, leader: int) -> bool:
