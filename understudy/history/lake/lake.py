@@ -16,6 +16,7 @@ from understudy.history.lake.manifest import LakeError, NotALake, Part, RunEntry
 from understudy.history.lake.parts import RECORDS, TABLES_FOLDER, path_of, schema_of
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
 from understudy.history.reading.findings import LogFinding
+from understudy.history.reading.run_records import grouped
 
 NEEDED_AGAIN = "ingest the logs of its runs again"
 
@@ -161,11 +162,10 @@ class Lake:
 
     def _rows_by_run(self, part: str, held: Part, table: str) -> dict[str, list[dict[str, Any]]]:
         folder = f"{TABLES_FOLDER}/{table}"
-        rows: dict[str, list[dict[str, Any]]] = {}
-        if folder in held.rows:
-            for row in self._read(path_of(self.path, folder, part), table, schema_of(folder)).to_pylist():
-                rows.setdefault(row.pop("run"), []).append(row)
-        return rows
+        if folder not in held.rows:
+            return {}
+        rows = self._read(path_of(self.path, folder, part), table, schema_of(folder)).to_pylist()
+        return grouped((row.pop("run"), row) for row in rows)
 
 
 def _defaults(name: str) -> dict[str, object]:

@@ -13,6 +13,7 @@ from understudy.history.reading.file_marks import by_name, continues, mark
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
 from understudy.history.reading.reader import find_files
+from understudy.history.reading.run_records import grouped
 
 TASK_BYTES = 8 * 1024 * 1024
 """Size of the tasks into which runs are packed, some 25,000 records: a task then outlasts its start in Spark."""
@@ -60,20 +61,9 @@ def find_runs(files: Iterable[Path]) -> list[RunFiles]:
 
     A file that cannot be read, or whose first mebibyte has no record, is a separate group.
     """
-    found: dict[str, list[tuple[str, int]]] = {}
-    alone: list[RunFiles] = []
-    for file in files:
-        path = str(file.absolute())
-        run, size = _run_of(file)
-        if run:
-            found.setdefault(run, []).append((path, size))
-        else:
-            alone.append(RunFiles("", (path,), size))
-    groups = [
-        RunFiles(run, tuple(sorted(path for path, _ in own)), sum(size for _, size in own))
-        for run, own in found.items()
-    ]
-    return sorted([*groups, *alone])
+    each = [RunFiles(run, (str(file.absolute()),), size) for file in files for run, size in [_run_of(file)]]
+    by_run = grouped((found.run, found) for found in each if found.run)
+    return sorted([*map(joined, by_run.values()), *(found for found in each if not found.run)])
 
 
 def conflicting_files(group: RunFiles) -> tuple[str, ...]:
