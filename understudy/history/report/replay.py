@@ -88,13 +88,13 @@ def measure_groups(
     """Measure groups of files; join groups that have records of the same run, and measure them again."""
     results = measure(groups)
     again = groups_to_join(results)
-    return [*_without(results, again), *measure(again)] if again else results
+    return [*without(results, again), *measure(again)] if again else results
 
 
 def groups_to_join(results: Iterable[Measured]) -> list[RunFiles]:
     """Return joined groups for runs with records in several groups, because a file has records of several runs.
 
-    The results of the groups that were joined are wrong; they have to be left out.
+    The results of the groups that were joined are wrong; `without` leaves them out.
     """
     holders = grouped((metrics.run, result.group) for result in results for metrics in result.runs)
     parts: list[set[RunFiles]] = []
@@ -106,7 +106,7 @@ def groups_to_join(results: Iterable[Measured]) -> list[RunFiles]:
     return [joined(sorted(part)) for part in parts]
 
 
-def _without(results: Iterable[Measured], replaced: Iterable[RunFiles]) -> list[Measured]:
+def without(results: Iterable[Measured], replaced: Iterable[RunFiles]) -> list[Measured]:
     """Return the results except for groups that were joined into one of `replaced`."""
     files = {file for group in replaced for file in group.files}
     return [result for result in results if not files.intersection(result.group.files)]
