@@ -181,21 +181,8 @@ def _matching(pattern: str) -> list[Path]:
 # ------------------------------------------------------------------ partitions
 
 
-class FileRanges(InputPartition):
-    """The ranges of files that one task reads.
-
-    Attributes:
-        is_stream: whether the files may be growing, so that the last line read need not be the last of its file.
-    """
-
-    def __init__(self, ranges: tuple[FileRange, ...], *, is_stream: bool) -> None:
-        super().__init__(ranges)
-        self.ranges = ranges
-        self.is_stream = is_stream
-
-
-def split(ranges: Iterable[FileRange], partition_bytes: int, *, is_stream: bool) -> list[InputPartition]:
-    """Return tasks of about `partition_bytes`: small ranges together, large ones in pieces."""
+def split(ranges: Iterable[FileRange], partition_bytes: int) -> list[InputPartition]:
+    """Return tasks of about `partition_bytes`: small ranges together, large ones in pieces. Each has its ranges."""
     partitions: list[InputPartition] = []
     gathered: list[FileRange] = []
     size = 0
@@ -203,12 +190,12 @@ def split(ranges: Iterable[FileRange], partition_bytes: int, *, is_stream: bool)
         for begin in range(whole.begin, max(whole.end, whole.begin + 1), partition_bytes):
             piece = FileRange(whole.file, begin, min(begin + partition_bytes, whole.end))
             if gathered and size + piece.end - piece.begin > partition_bytes:
-                partitions.append(FileRanges(tuple(gathered), is_stream=is_stream))
+                partitions.append(InputPartition(tuple(gathered)))
                 gathered, size = [], 0
             gathered.append(piece)
             size += piece.end - piece.begin
     if gathered:
-        partitions.append(FileRanges(tuple(gathered), is_stream=is_stream))
+        partitions.append(InputPartition(tuple(gathered)))
     return partitions
 
 
@@ -231,11 +218,10 @@ class EventLogReader(DataSourceReader):
                 "broker-1-0001-0001.jsonl"
             )
         ranges = (FileRange(str(file), 0, file.stat().st_size) for file in files)
-        return split(ranges, self._settings.partition_bytes, is_stream=False)
+        return split(ranges, self._settings.partition_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, FileRanges)
-        return read_ranges(partition.ranges, self._settings.types, is_stream=partition.is_stream)
+        return read_ranges(partition.value, self._settings.types, is_stream=False)
 
 
 class EventLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -291,11 +277,10 @@ class EventLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             _checked_size(file, stop)
             if stop > start.get(file, 0):
                 ranges.append(FileRange(file, start.get(file, 0), stop))
-        return split(ranges, self._settings.partition_bytes, is_stream=True)
+        return split(ranges, self._settings.partition_bytes)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, FileRanges)
-        return read_ranges(partition.ranges, self._settings.types, is_stream=partition.is_stream)
+        return read_ranges(partition.value, self._settings.types, is_stream=True)
 
     def _available(self, start: Mapping[str, int]) -> dict[str, int]:
         sizes = {file: _checked_size(file, position) for file, position in start.items()}

@@ -15,7 +15,7 @@ from tests.understudy.history.lake.damaged_logs import write, write_damaged
 from understudy.history.lake.log_rows import FileRange
 from understudy.history.reading import findings, reader
 from understudy.spark import register
-from understudy.spark.source import EventLogReader, EventLogStreamReader, FileRanges, SourceSettings, split
+from understudy.spark.source import EventLogReader, EventLogStreamReader, SourceSettings, split
 
 pytestmark = pytest.mark.xdist_group("spark source")
 
@@ -182,8 +182,8 @@ def settings(folder: Path, **changes: Any) -> SourceSettings:
 
 def test_small_files_share_a_task_and_a_large_one_is_split() -> None:
     ranges = [FileRange("a", 0, 30), FileRange("b", 0, 60), FileRange("c", 0, 250), FileRange("d", 0, 0)]
-    partitions = split(ranges, 100, is_stream=False)
-    found = [[tuple(part) for part in task.ranges] for task in partitions if isinstance(task, FileRanges)]
+    partitions = split(ranges, 100)
+    found = [[tuple(part) for part in task.value] for task in partitions]
     assert found == [
         [("a", 0, 30), ("b", 0, 60)],
         [("c", 0, 100)],
