@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from understudy.checks.history import OpKind, ZnodeOp, ZnodeTransaction
-from understudy.foundation.zk.jute import CHECK, CREATE, DELETE, MULTI, SET_DATA
 
 MAGIC: Final = b"ZKLG"
 VERSION: Final = 2
@@ -30,6 +29,7 @@ _ENTRY_HEADER = struct.Struct(">qi")
 _TRANSACTION_HEADER = struct.Struct(">qiqqi")
 _INT = struct.Struct(">i")
 
+CREATE, DELETE, SET_DATA, CHECK, MULTI = 1, 2, 5, 13, 14
 CREATE_2, CREATE_CONTAINER, DELETE_CONTAINER, CREATE_TTL = 15, 19, 20, 21
 ERROR, CREATE_SESSION, CLOSE_SESSION = -1, -10, -11
 
