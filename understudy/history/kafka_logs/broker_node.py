@@ -57,6 +57,7 @@ class Takeover:
     """The facts that a new controller has logged about itself since its election.
 
     Attributes:
+        epoch: its controller epoch; `UNKNOWN` if the broker is not controller.
         cause: the `seq` of the record that led to the election; None if the logs have none.
         reading_since_ms: when it began to read the cluster's state.
         broker_epochs: the broker id and epoch of each live broker that it read.
@@ -64,12 +65,12 @@ class Takeover:
         partitions: the number of partitions of the cluster; `UNKNOWN` if the log does not state it.
     """
 
-    epoch: int
-    elected_ms: float
-    cause: int | None
+    epoch: int = UNKNOWN
+    elected_ms: float = 0.0
+    cause: int | None = None
+    is_under_way: bool = False
     reading_since_ms: float | None = None
     broker_epochs: tuple[tuple[int, int], ...] | None = None
-    is_under_way: bool = True
     live_brokers: tuple[int, ...] | None = None
     shutting_down: tuple[int, ...] = ()
     topics: tuple[str, ...] | None = None
@@ -100,7 +101,7 @@ class BrokerNode:
     Attributes:
         written: the number of records of each type that have been written.
         left_out: the number of records that have been left out, by record and reason.
-        takeover: the takeover after its last election; None if it is not controller.
+        takeover: the takeover after its last election.
         why: the reason for which its controller elects leaders, from its last line about one; empty without one.
         is_resigning: whether its last line about resigning was `Resigning`.
         resigns_because: the reason, in words, of the next resignation of its controller.
@@ -136,7 +137,7 @@ class BrokerNode:
 
     def _forget(self) -> None:
         """Reset everything that an earlier process of this broker had in memory."""
-        self.takeover: Takeover | None = None
+        self.takeover = Takeover()
         self.why = ""
         self.is_resigning = False
         self.resigns_because = ""

@@ -117,7 +117,7 @@ class ImportedCluster:
             return False
         self._elected.add(elected.epoch)
         cause, node.gone_cause = node.gone_cause, None
-        node.takeover = Takeover(epoch=elected.epoch, elected_ms=float(ms), cause=cause)
+        node.takeover = Takeover(elected.epoch, float(ms), cause, is_under_way=True)
         node.forget_requests()
         node.write(ms, elected, cause=cause, zxid=zxid)
         return True

@@ -27,7 +27,7 @@ from understudy.foundation.eventlog.records import (
     TopicsChanged,
     Transition,
 )
-from understudy.history.kafka_logs.broker_node import SentRequest
+from understudy.history.kafka_logs.broker_node import SentRequest, Takeover
 from understudy.history.kafka_logs.cluster_state import LEADERSHIP_REPEATED
 from understudy.history.kafka_logs.entries import EntryKind
 from understudy.history.kafka_logs.kafka_text import (
@@ -85,34 +85,30 @@ def elected(line: Line) -> None:
 
 @STATEMENTS.importing(CONTROLLER, r"Initializing controller context")
 def reading_begins(line: Line) -> None:
-    if line.node.takeover is not None:
-        line.node.takeover.reading_since_ms = line.ms
+    line.node.takeover.reading_since_ms = line.ms
 
 
 @STATEMENTS.importing(CONTROLLER, r"Initialized broker epochs cache: (?P<epochs>.*)")
 def broker_epochs(line: Line) -> None:
-    if line.node.takeover is not None:
-        found = _BROKER_EPOCH.findall(line.found["epochs"])
-        line.node.takeover.broker_epochs = tuple(sorted((int(broker), int(epoch)) for broker, epoch in found))
+    found = _BROKER_EPOCH.findall(line.found["epochs"])
+    line.node.takeover.broker_epochs = tuple(sorted((int(broker), int(epoch)) for broker, epoch in found))
 
 
 @STATEMENTS.importing(CONTROLLER, r"Currently active brokers in the cluster: (?P<brokers>.*)")
 def active_brokers(line: Line) -> None:
-    if line.node.takeover is not None:
-        line.node.takeover.live_brokers = numbers(line.found["brokers"])
+    line.node.takeover.live_brokers = numbers(line.found["brokers"])
 
 
 @STATEMENTS.importing(CONTROLLER, r"Currently shutting brokers in the cluster: (?P<brokers>.*)")
 def shutting_down_brokers(line: Line) -> None:
-    if line.node.takeover is not None:
-        line.node.takeover.shutting_down = numbers(line.found["brokers"])
+    line.node.takeover.shutting_down = numbers(line.found["brokers"])
 
 
 @STATEMENTS.importing(CONTROLLER, r"Current list of topics in the cluster: (?P<topics>.*)")
 def topics_of_cluster(line: Line) -> None:
     """Record that the cluster's state has been read, with the partition states that the logs have named so far."""
     takeover = line.node.takeover
-    if takeover is None:
+    if takeover.epoch == UNKNOWN:
         return
     takeover.topics = names(line.found["topics"])
     if takeover.broker_epochs is None or takeover.reading_since_ms is None:
@@ -131,14 +127,13 @@ def topics_of_cluster(line: Line) -> None:
 
 @STATEMENTS.importing(_PARTITIONS, r"Started partition state machine with initial state -> (?P<states>.*)")
 def partition_states(line: Line) -> None:
-    if line.node.takeover is not None:
-        line.node.takeover.partitions = line.found["states"].count(" -> ")
+    line.node.takeover.partitions = line.found["states"].count(" -> ")
 
 
 @STATEMENTS.importing(CONTROLLER, r"Ready to serve as the new controller with epoch (?P<epoch>\d+)")
 def ready(line: Line) -> None:
     takeover, epoch = line.node.takeover, line.number("epoch")
-    if takeover is None or takeover.epoch != epoch or takeover.live_brokers is None or takeover.topics is None:
+    if takeover.epoch != epoch or takeover.live_brokers is None or takeover.topics is None:
         line.cluster.left_out["ControllerReady: the log begins after the election"] += 1
         return
     partitions = takeover.partitions
@@ -158,8 +153,7 @@ def ready(line: Line) -> None:
 
 @STATEMENTS.importing(CONTROLLER, r"Starting the controller scheduler")
 def takeover_ended(line: Line) -> None:
-    if line.node.takeover is not None:
-        line.node.takeover.is_under_way = False
+    line.node.takeover.is_under_way = False
 
 
 @STATEMENTS.importing(CONTROLLER, r"(Forcing the controller to resign|Controller moved to another broker)")
@@ -173,10 +167,10 @@ def resigned(line: Line) -> None:
     node = line.node
     was_logged, node.is_resigning = node.is_resigning, line.found[0] == "Resigning"
     # A broker that is not controller logs the same when it shuts down.
-    if was_logged or node.takeover is None:
+    if was_logged or node.takeover.epoch == UNKNOWN:
         return
     node.write(line.ms, ControllerResigned(epoch=node.takeover.epoch, why=node.resigns_because or node.stops_because))
-    node.takeover = None
+    node.takeover = Takeover()
     node.resigns_because = ""
     node.forget_requests()
 
@@ -228,8 +222,7 @@ def topic_deleted(line: Line) -> None:
 
 @STATEMENTS.importing(CONTROLLER, rf"ISR for partition (?P<partition>\S+) updated to {LEADER_AND_ISR}")
 def isr_updated(line: Line) -> None:
-    epoch = line.node.takeover.epoch if line.node.takeover is not None else UNKNOWN
-    _leadership(line, "alter-partition", epoch)
+    _leadership(line, "alter-partition", line.node.takeover.epoch)
 
 
 @STATEMENTS.importing(CONTROLLER, r"Starting replica leader election \((?P<type>\w+)\)")
@@ -420,7 +413,6 @@ def _sent(line: Line, to: int, api: str, partitions: int) -> None:
     if not (node.traces_answers or is_logged_by_receiver):
         line.cluster.left_out[f"RequestSent of {api}: no log would have its answer"] += 1
         return
-    is_of_takeover = node.takeover is not None and node.takeover.is_under_way
     seq = node.write(
         line.ms,
         RequestSent(
@@ -432,7 +424,7 @@ def _sent(line: Line, to: int, api: str, partitions: int) -> None:
             controller_epoch=_epoch(line),
             partitions=partitions,
         ),
-        cause=node.takeover.cause if node.takeover is not None and is_of_takeover else None,
+        cause=node.takeover.cause if node.takeover.is_under_way else None,
     )
     node.remember_sent(to, SentRequest(seq, api, line.ms))
 
