@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -34,7 +35,8 @@ _WITHOUT_RECORD: Final = grouped(
     for logger, pattern in patterns.items()
 )
 
-_Item: TypeAlias = tuple[int, int, LogSource | None, Entry | DatedTransaction[Logged]]
+_Item: TypeAlias = tuple[int, int, tuple[LogSource, Entry] | DatedTransaction[Logged]]
+"""An entry or a transaction, after the keys that order it: its time and the rank of its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +111,11 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
     report = ImportReport(run=cluster.run, brokers=())
     transactions = TransactionImporter(cluster)
     try:
-        _import_item(first, cluster, transactions, report)
-        for item in items:
-            _import_item(item, cluster, transactions, report)
+        for _, _, item in chain((first,), items):
+            if isinstance(item, DatedTransaction):
+                transactions.add(item)
+            else:
+                _import_entry(*item, cluster, report)
     finally:
         cluster.close()
     report.brokers = cluster.brokers
@@ -125,7 +129,7 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
 
 def _entries(rank: int, source: LogSource, pattern: LinePattern) -> Iterator[_Item]:
     for entry in source.entries(pattern):
-        yield entry.ms, rank, source, entry
+        yield entry.ms, rank, (source, entry)
 
 
 def _transactions(inputs: LogInputs) -> Iterator[_Item]:
@@ -136,21 +140,9 @@ def _transactions(inputs: LogInputs) -> Iterator[_Item]:
         if first_zxid(inputs.zookeeper_log) is None:
             raise LogError(f"{inputs.zookeeper_log} holds no log.* file; expected ZooKeeper's version-2 folder")
         for transaction in dated(iterate_transaction_logs(inputs.zookeeper_log, chroot=inputs.chroot)):
-            yield transaction.ms, 0, None, transaction
+            yield transaction.ms, 0, transaction
     except (MalformedTransactionLog, OSError) as error:
         raise LogError(str(error)) from None
-
-
-def _import_item(
-    item: _Item, cluster: ImportedCluster, transactions: TransactionImporter, report: ImportReport
-) -> None:
-    _, _, source, what = item
-    if source is None:
-        assert isinstance(what, DatedTransaction)
-        transactions.add(what)
-    else:
-        assert isinstance(what, Entry)
-        _import_entry(source, what, cluster, report)
 
 
 def _import_entry(source: LogSource, entry: Entry, cluster: ImportedCluster, report: ImportReport) -> None:
