@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -48,22 +49,20 @@ class LakeWriter:
     def __init__(self, lake: Path) -> None:
         self.lake = lake.absolute()
         self.manifest = EMPTY
-        self._lock: int | None = None
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         check_is_lake(self.lake)
         self.lake.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(self.lake)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, _locked(self.lake))
             self.manifest = manifests.read_newest(self.lake) or EMPTY
             self._delete_unreferenced(KEPT_VERSIONS)
-        except BaseException:
-            self._unlock()
-            raise
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._unlock()
+        self._stack.close()
 
     def commit(self, written: Iterable[WrittenRun]) -> None:
         """Add the runs of new parts, in place of runs with the same ids.
@@ -157,11 +156,6 @@ class LakeWriter:
             for path in sorted((self.lake / kind).glob("*/*.parquet")):
                 if path not in referenced and is_part_name(path.stem):
                     path.unlink()
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
 
 def check_is_lake(lake: Path) -> None:
