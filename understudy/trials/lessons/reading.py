@@ -31,7 +31,6 @@ from understudy.trials.experiments.language.kinds import (
 from understudy.trials.experiments.language.library import find as find_experiment
 from understudy.trials.experiments.language.reading import (
     EXPERIMENT_WITHIN,
-    read_document,
     read_experiment_file,
     read_file,
 )
@@ -143,22 +142,10 @@ KEYS: Final = (
 # ------------------------------------------------------------------ files
 
 
-def read_lesson(text: str, source: str) -> Lesson:
-    """Read the text of a lesson file.
-
-    Args:
-        source: the name of the file, for messages.
-
-    Raises:
-        BadExperiment: it cannot be used; the message names every problem with its line.
-    """
-    lesson: Lesson = read_document(text, source, section(KEYS, Lesson, "a lesson", _inconsistencies))
-    return lesson
-
-
 def read_lesson_file(path: Path) -> Lesson:
     """Read a lesson file. Raises BadExperiment, also if the file cannot be read."""
-    return read_file(path, read_lesson)
+    lesson: Lesson = read_file(path, LESSON)
+    return lesson
 
 
 def json_schema() -> dict[str, Any]:
@@ -247,3 +234,6 @@ def _note(problems: list[Problem], line: int, check: Callable[[], None]) -> None
         check()
     except BadValue as bad:
         problems.append(Problem(line, str(bad)))
+
+
+LESSON: Final = section(KEYS, Lesson, "a lesson", _inconsistencies)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from understudy.clusters.problems import BadExperiment
+from understudy.trials.experiments.language.reading import read_document
 from understudy.trials.lessons.document import Lesson
-from understudy.trials.lessons.reading import json_schema, read_lesson
+from understudy.trials.lessons.reading import LESSON, json_schema
 from understudy.trials.lessons.template import template
 
 GOOD = template("mine")
@@ -14,7 +15,7 @@ GOOD = template("mine")
 
 def problems(text: str) -> str:
     with pytest.raises(BadExperiment) as bad:
-        read_lesson(text, "mine.yaml")
+        read_document(text, "mine.yaml", LESSON)
     return str(bad.value)
 
 
@@ -24,7 +25,7 @@ def changed(old: str, new: str) -> str:
 
 
 def test_the_template_is_a_lesson() -> None:
-    lesson = read_lesson(GOOD, "mine.yaml")
+    lesson = read_document(GOOD, "mine.yaml", LESSON)
     assert isinstance(lesson, Lesson)
     assert lesson.name == "mine"
     assert [stop.side for stop in lesson.stops] == ["one", "one", "other"]

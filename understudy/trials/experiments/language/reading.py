@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from understudy.clusters.problems import BadExperiment, BadValue, Problem, one_of
 from understudy.clusters.values import Target
@@ -46,8 +46,6 @@ from understudy.trials.experiments.language.marks import MARKS
 from understudy.trials.experiments.language.yaml_nodes import YamlNode, parse
 
 MOST_STEPS: Final = 200
-
-D = TypeVar("D")
 
 # ------------------------------------------------------------------ steps
 
@@ -241,19 +239,20 @@ def read_document(text: str, source: str, kind: ValueKind) -> Any:
     return found
 
 
-def read_file(path: Path, read: Callable[[str, str], D]) -> D:
-    """Return what `read` makes of the text and the name of a file. Raises BadExperiment, also for an unreadable one."""
+def read_file(path: Path, kind: ValueKind) -> Any:
+    """Read a file as `read_document` does. Raises BadExperiment, also for an unreadable one."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise BadExperiment(str(path), [Problem(1, f"the file cannot be read: {why}")]) from None
-    return read(text, str(path))
+    return read_document(text, str(path), kind)
 
 
 def read_experiment_file(path: Path) -> Experiment:
     """Read an experiment file. Raises BadExperiment, also if the file cannot be read."""
-    return read_file(path, read_experiment)
+    found: Experiment = read_file(path, _EXPERIMENT)
+    return found
 
 
 def _inconsistencies(experiment: Experiment) -> list[Problem]:
