@@ -32,7 +32,7 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
     data = outcome.data
     assert data is not None, "the runner has finished"
     expectations = outcome.plan.experiment.expect
-    marks = _count_marks(data)
+    marks = Counter(mark for records in data.records.values() for record in records for mark in marks_of(record))
     expected = [*_always(outcome, data), *_within(outcome, data)]
     for mark in expectations.sometimes:
         seen, sentence = f"reached {marks[mark]} times", "the run reaches this mark"
@@ -156,10 +156,6 @@ def _expected(kind: str, name: str, is_held: bool, sentence: str, seen: str, exp
 
 
 # ------------------------------------------------------------------ numbers
-
-
-def _count_marks(data: RunData) -> Counter[str]:
-    return Counter(mark for records in data.records.values() for record in records for mark in marks_of(record))
 
 
 def _failovers(data: RunData) -> tuple[Failover, ...]:

@@ -10,6 +10,8 @@ from typing import Any, Final, Protocol
 
 from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.clusters.cluster import ClusterError
+from understudy.clusters.processes.processes import RunningProcess
+from understudy.clusters.simulated.loop import Process
 from understudy.trials.experiments.bad_requests import FLOOD
 from understudy.trials.experiments.disk_damage import DAMAGES, copy, restore
 from understudy.trials.experiments.disk_faults import DISK_FAULTS
@@ -43,14 +45,6 @@ _EVERY_MS: Final = {"stutter": 1_000.0, "crash-loop": 2_000.0, "flap-zookeeper":
 _numbers = itertools.count(1)
 
 
-class Pausable(Protocol):
-    """A process that can be stopped for a moment."""
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-
 class Performing(ExperimentEngine, Protocol):
     """The actions of steps. An engine inherits it, and adds what differs between engines."""
 
@@ -66,7 +60,7 @@ class Performing(ExperimentEngine, Protocol):
     def arm(self, broker: Broker, action: ArmPoint) -> None:
         """Arm a point; a pause there ends after the time `lasts` of the action."""
 
-    def processes(self, brokers: Brokers) -> Sequence[Pausable]:
+    def processes(self, brokers: Brokers) -> Sequence[RunningProcess | Process]:
         """Return the processes of brokers. Raises CannotInject if they do not run."""
 
     def flood(self, brokers: Brokers, connections: int) -> Undo:

@@ -13,7 +13,6 @@ from understudy.clusters.problems import BadValue, one_of
 from understudy.foundation.eventlog.fences import SWITCHES, Switch
 from understudy.trials.experiments.language.marks import MARKS
 
-EVENT_LOGS: Final = "T2"
 SAFETY: Final[dict[str, str]] = {
     **{check.id: check.sentence for check in ALL_CHECKS},
     **{check.id: check.sentence for check in client_history.CLIENT_CHECKS},

@@ -32,7 +32,6 @@ EXIT_CODES = {
     Status.NOT_STARTED: 2,
     Status.NOT_INJECTED: 2,
 }
-BAD_FILE_EXIT_CODE = 3
 
 
 class StepDone(msgspec.Struct, kw_only=True):
