@@ -156,14 +156,20 @@ def list_of(kind: ValueKind, *, most: int = 200, may_be_single: bool = False) ->
     return ValueKind(read, schema, f"a list, each {kind.words}")
 
 
-def mapping_of(kind: ValueKind, words: str) -> ValueKind:
-    """Return the kind of a mapping from any names."""
+def mapping_of(kind: ValueKind, words: str, check_key: Callable[[str], object] = str) -> ValueKind:
+    """Return the kind of a mapping from names; `check_key` raises BadValue for a name that is not allowed."""
 
     def read(node: YamlNode, problems: list[Problem]) -> dict[str, Any]:
         if not isinstance(node.value, dict):
             raise BadValue(f"{node.plain!r} is no mapping; expected {words}")
         keys, nodes = list(node.value), list(node.value.values())
-        return dict(zip(keys, _read_each(kind, nodes, problems), strict=False))
+        found = dict(zip(keys, _read_each(kind, nodes, problems), strict=False))
+        for key in found:
+            try:
+                check_key(key)
+            except BadValue as bad:
+                problems.append(Problem(node.key_lines[key], str(bad)))
+        return found
 
     return ValueKind(read, {"type": "object", "additionalProperties": dict(kind.schema)}, words)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -140,19 +139,16 @@ LOAD_KEYS: Final = (
 _ALWAYS = scalar(expectations.invariants, {"type": "string"}, "an invariant's id, P1-P6 or all-safety")
 _BREAKABLE = scalar(expectations.breakable, {"type": "string"}, "an expectation")
 _MARK = scalar(word_of(MARKS, "mark"), {"type": "string"}, "a mark")
-_LIVENESS = word_of(expectations.LIVENESS, "liveness bound")
-_STEADY = word_of(expectations.STEADY, "condition of the steady state")
+_WITHIN = replace(
+    mapping_of(SPAN, "liveness bounds, for example {L1: 6s}", word_of(expectations.LIVENESS, "liveness bound")),
+    schema={"type": "object", "propertyNames": {"enum": list(expectations.LIVENESS)}},
+)
+_STEADY = scalar(
+    word_of(expectations.STEADY, "condition of the steady state"), {"enum": list(expectations.STEADY)}, "a condition"
+)
 EXPECT_KEYS: Final = (
     StepKey("always", list_of(_ALWAYS), "invariants that hold all the time; by default all-safety"),
-    StepKey(
-        "within",
-        ValueKind(
-            lambda node, problems: _within(node, problems),
-            {"type": "object", "propertyNames": {"enum": list(expectations.LIVENESS)}},
-            "liveness bounds, for example {L1: 6s}",
-        ),
-        "how long after the last fault each liveness bound may take",
-    ),
+    StepKey("within", _WITHIN, "how long after the last fault each liveness bound may take"),
     StepKey("sometimes", list_of(_MARK), "marks that the run must reach"),
     StepKey("never", list_of(_MARK), "marks that the run must not reach"),
 )
@@ -160,16 +156,6 @@ DEFECT_KEYS: Final = (
     StepKey("breaks", list_of(_BREAKABLE), "the expectations that are violated without it", is_required=True),
     StepKey("seeds", integer(1, 100_000), "within how many seeds; by default 1"),
 )
-
-
-def _within(node: YamlNode, problems: list[Problem]) -> Mapping[str, Any]:
-    found = mapping_of(SPAN, "liveness bounds, for example {L1: 6s}").read(node, problems)
-    for word in found:
-        try:
-            _LIVENESS(word)
-        except BadValue as bad:
-            problems.append(Problem(node.key_lines[word], str(bad)))
-    return dict(found)
 
 
 def _build_expectations(*, always: tuple[tuple[str, ...], ...] | None = None, **rest: Any) -> Expectations:
@@ -189,11 +175,7 @@ KEYS: Final = (
     StepKey("seed", integer(0, 2**62), "the default seed; by default 1"),
     StepKey("cluster", section(CLUSTER_KEYS, ClusterPlan, "cluster"), "the cluster that is started"),
     StepKey("load", section(LOAD_KEYS, LoadPlan, "load"), "what clients do meanwhile"),
-    StepKey(
-        "steady",
-        list_of(scalar(_STEADY, {"enum": list(expectations.STEADY)}, "a condition")),
-        "what must hold before the first step",
-    ),
+    StepKey("steady", list_of(_STEADY), "what must hold before the first step"),
     StepKey("steps", list_of(STEP, most=MOST_STEPS), "what is done", is_required=True),
     StepKey("lasts", SPAN, "the minimum time that the experiment lasts; by default 10s"),
     StepKey("expect", section(EXPECT_KEYS, _build_expectations, "expect"), "what must hold"),
