@@ -8,6 +8,7 @@ from typing import Final
 
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.narrator import describe
+from understudy.history.writing import cut
 from understudy.trials.lessons.measurements import duration
 from understudy.trials.lessons.prepared_lesson import PreparedLesson, PreparedQuestion, PreparedSide, PreparedStop
 from understudy.trials.lessons.running import SideRun
@@ -130,7 +131,7 @@ def _stop(stop: PreparedStop, records: Sequence[Envelope]) -> Iterator[str]:
     for record in around(place, records):
         text = f"{_seconds(record.mono_ms - began_ms)}  {record.node} {describe(record) or _plain(record)}"
         sign = ">" if record is records[place] else " "
-        yield f"  {sign} {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
+        yield f"  {sign} {cut(text, _LONGEST)}"
     yield ""
     yield from wrapped(stop.text, "    ")
 

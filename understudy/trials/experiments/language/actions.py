@@ -35,7 +35,7 @@ from understudy.trials.experiments.language.kinds import (
 
 TARGETS: Final = list_of(TARGET, may_be_single=True, most=20)
 ONE_TARGET: Final = ValueKind(lambda node, problems: (TARGET.read(node, problems),), TARGET.schema, TARGET.words)
-_AT_ONCE: Final = Span(0, 0)
+AT_ONCE: Final = Span(0, 0)
 
 # ------------------------------------------------------------------ the shapes of actions
 
@@ -81,7 +81,7 @@ class OnZooKeeper(Action):
     VALUE = ("server", choice("zookeeper"))
 
     server: str
-    by: Span = _AT_ONCE
+    by: Span = AT_ONCE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class Counted(Action):
 class DiskFault(Action):
     """An action that lets operations of a disk fail or take longer."""
 
-    by: Span = _AT_ONCE
+    by: Span = AT_ONCE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ class Links(Action):
     """An action on the links with other brokers. Its name decides which of `by` and `bytes` counts."""
 
     direction: Direction | None = None
-    by: Span = _AT_ONCE
+    by: Span = AT_ONCE
     bytes: int = 0
 
 
@@ -133,7 +133,7 @@ class RequestFault(Action):
     """An action on the next request to other brokers, of one kind or of any."""
 
     api: str | None = None
-    by: Span = _AT_ONCE
+    by: Span = AT_ONCE
     count: int | None = None
 
 

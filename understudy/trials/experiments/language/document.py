@@ -8,14 +8,13 @@ from typing import Final
 
 from understudy.clusters.values import CountRange, Span, Target, Trigger
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.trials.experiments.language.actions import Action
+from understudy.trials.experiments.language.actions import AT_ONCE, Action
 
 SCHEMA: Final = "understudy/v1"
 """The version of the format, the value of the key `schema`."""
 
 ENGINES: Final = ("sim", "real", "compose")
 
-_AT_ONCE: Final = Span(0, 0)
 _ONCE: Final = CountRange(1, 1)
 _SESSION: Final = Span(3_000, 3_000)
 _LASTS: Final = Span(10_000, 10_000)
@@ -89,7 +88,7 @@ class Step(Section):
     when: Trigger | None = None
     nth: CountRange = _ONCE
     after: str = ""
-    wait: Span = _AT_ONCE
+    wait: Span = AT_ONCE
     exclude: tuple[Target, ...] = ()
     bind_as: str = ""
     mark: str = ""
