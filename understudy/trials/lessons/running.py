@@ -122,20 +122,16 @@ def side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
     """Return the run of a side that has been judged. Raises LessonNotShown, OSError."""
     if verdict.status in (Status.NOT_STARTED, Status.NOT_INJECTED):
         raise LessonNotShown(f"{title}: the run is {verdict.status.value}: {verdict.why}")
-    facts = _facts(verdict)
-    (folder / FACTS).write_bytes(msgspec.json.encode(facts))
-    return read_side(title, world, folder)
-
-
-def _facts(verdict: Verdict) -> dict[str, float]:
     clients = verdict.clients
-    return {
+    facts = {
         "sent": clients.sent,
         "acknowledged": clients.acknowledged,
         "refused": clients.refused,
         "unknown": clients.unknown,
         "violations": len(verdict.violations),
     }
+    (folder / FACTS).write_bytes(msgspec.json.encode(facts))
+    return read_side(title, world, folder)
 
 
 def read_side(title: str, world: str, folder: Path) -> SideRun:

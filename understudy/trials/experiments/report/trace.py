@@ -24,7 +24,7 @@ from understudy.foundation.eventlog.records import (
     ResponseReceived,
     ResponseSent,
 )
-from understudy.history.reading.order import in_order
+from understudy.history.reading.order import Identity, identity_of, in_order
 from understudy.trials.experiments.report.timeline import Timeline, TimelineSpan, load_begun_ms
 
 TraceEvent: TypeAlias = dict[str, Any]
@@ -58,8 +58,8 @@ class _Sent(NamedTuple):
     correlation_id: int
 
 
-_Arrows: TypeAlias = Mapping[tuple[str, int, int], int]
-"""The number of an arrow by node, incarnation and sequence number of the records at its two ends."""
+_Arrows: TypeAlias = Mapping[Identity, int]
+"""The number of an arrow by the records at its two ends."""
 
 
 def trace_json(timeline: Timeline, records: Mapping[str, Sequence[Envelope]]) -> bytes:
@@ -95,9 +95,9 @@ def _spans(track: _Track, spans: Iterable[TimelineSpan], begun_ms: float) -> Ite
         yield _slice(track, span.state, begun_ms + span.from_ms, span.to_ms - span.from_ms, {})
 
 
-def _arrows(records: Mapping[str, Sequence[Envelope]]) -> dict[tuple[str, int, int], int]:
+def _arrows(records: Mapping[str, Sequence[Envelope]]) -> dict[Identity, int]:
     """Number the requests of which both the sending and the receipt are on record."""
-    found: dict[tuple[str, int, int], int] = {}
+    found: dict[Identity, int] = {}
     sent: dict[_Sent, Envelope] = {}
     for record in in_order(record for each in records.values() for record in each):
         match record.data:
@@ -106,12 +106,8 @@ def _arrows(records: Mapping[str, Sequence[Envelope]]) -> dict[tuple[str, int, i
             case RequestReceived(client_id=client_id, correlation_id=number):
                 begin = sent.pop(_Sent(record.node, client_id, number), None)
                 if begin is not None:
-                    found[_identity(begin)] = found[_identity(record)] = len(found)
+                    found[identity_of(begin)] = found[identity_of(record)] = len(found)
     return found
-
-
-def _identity(record: Envelope) -> tuple[str, int, int]:
-    return record.node, record.incarnation, record.seq
 
 
 def _of_records(records: Iterable[Envelope], origin_ms: float, arrows: _Arrows) -> Iterator[TraceEvent]:
@@ -124,7 +120,7 @@ def _of_records(records: Iterable[Envelope], origin_ms: float, arrows: _Arrows) 
             case EventEnded(event=event, took_ms=took_ms):
                 yield _slice(_Track.EVENTS, event, at_ms - took_ms, took_ms, fields)
             case RequestSent(to=to):
-                if (arrow := arrows.get(_identity(record))) is not None:
+                if (arrow := arrows.get(identity_of(record))) is not None:
                     yield _arrow("s", _Track.REQUESTS_SENT + to, at_ms, arrow)
             case ResponseReceived(sender=to, api=api, took_ms=took_ms):
                 yield _slice(_Track.REQUESTS_SENT + to, api, at_ms - took_ms, took_ms, fields)
@@ -132,7 +128,7 @@ def _of_records(records: Iterable[Envelope], origin_ms: float, arrows: _Arrows) 
                 yield _moment(_Track.REQUESTS_SENT + to, f"{api} failed: {why}", at_ms, fields)
             case RequestReceived(client_id=client_id, correlation_id=number):
                 received[client_id, number] = at_ms
-                if (arrow := arrows.get(_identity(record))) is not None:
+                if (arrow := arrows.get(identity_of(record))) is not None:
                     yield _arrow("f", _Track.REQUESTS_HANDLED, at_ms, arrow)
             case ResponseSent(api=api, client_id=client_id, correlation_id=number):
                 from_ms = received.pop((client_id, number), at_ms)
