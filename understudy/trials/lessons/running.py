@@ -11,7 +11,6 @@ import msgspec
 
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.reader import read
-from understudy.trials.experiments.engine import ExperimentEngine
 from understudy.trials.experiments.engines import ENGINES
 from understudy.trials.experiments.language.frozen import FrozenPlan, freeze
 from understudy.trials.experiments.report.verdict import Status, Verdict
@@ -100,9 +99,8 @@ def run_lesson(
     if lesson.sweep is not None:
         return _run_sweeps(lesson, chosen, folder, measure_sweeps, note)
     note(f"{lesson.called}: {'brokers and ZooKeeper as processes' if world == PROCESSES else 'simulated'} …")
-    engine = ENGINES["real" if world == PROCESSES else "sim"]
     plan, _ = plans_of(lesson, chosen)
-    one = _run_side(plan, engine, lesson.called, folder / ONE)
+    one = _run_side(plan, world, lesson.called, folder / ONE)
     return one, run_other(lesson, folder, seed=chosen, note=note)
 
 
@@ -110,12 +108,12 @@ def run_other(lesson: Lesson, folder: Path, *, seed: int, note: Callable[[str], 
     """Run the second side of a lesson that has an experiment. Arguments and errors are as in `run_lesson`."""
     _, plan = plans_of(lesson, seed)
     note(f"{lesson.other.called}: simulated …")
-    return _run_side(plan, ENGINES["sim"], lesson.other.called, folder / OTHER)
+    return _run_side(plan, SIMULATED, lesson.other.called, folder / OTHER)
 
 
-def _run_side(plan: FrozenPlan, engine: type[ExperimentEngine], title: str, folder: Path) -> SideRun:
-    verdict = run_experiment(plan, engine, folder, command="")
-    return side_of(verdict, title, PROCESSES if engine.name == "real" else SIMULATED, folder)
+def _run_side(plan: FrozenPlan, world: str, title: str, folder: Path) -> SideRun:
+    engine = ENGINES["real" if world == PROCESSES else "sim"]
+    return side_of(run_experiment(plan, engine, folder, command=""), title, world, folder)
 
 
 def side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
