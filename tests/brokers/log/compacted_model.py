@@ -202,13 +202,13 @@ class CompactedModel:
 
     def step(self, name: str, *, ends_after: int | None = None, lose_power: bool = False) -> None:
         """Do one thing; the process may end before the call of the disk with the number `ends_after`."""
-        self.disk.calls_left = ends_after
+        self.disk.faults.calls_left = ends_after
         try:
             getattr(self, name)()
         except ProcessEnded:
             self.ends += 1
             self.open_again(lose_power=lose_power)
-        self.disk.calls_left = None
+        self.disk.faults.calls_left = None
         if self.log.recovery_point >= self.fetched_up_to:
             self.fetched_up_to = 0
 
@@ -224,7 +224,7 @@ class CompactedModel:
 
     def open_again(self, *, lose_power: bool = False) -> None:
         """Open the log again after an end of the process; it may have lost records above its flushed end."""
-        self.disk.calls_left = None
+        self.disk.faults.calls_left = None
         if lose_power:
             self.disk.lose_power(self.source)
         self.disk.end_process()

@@ -10,6 +10,7 @@ from understudy.brokers.config.log_config import LogConfig
 from understudy.brokers.log.checkpoint_file import EpochEntry
 from understudy.brokers.log.partition_log import PartitionLog
 from understudy.clusters.simulated.disk import SimulatedDisk
+from understudy.clusters.simulated.disk_faults import DiskFaults
 from understudy.foundation.records.batch import BatchHeader, read_header
 
 TINY_SEGMENTS = config(segment_bytes=600, index_interval_bytes=100, retention_bytes=1500)
@@ -20,18 +21,26 @@ class ProcessEnded(BaseException):
     """The process ends within a call of the disk. No handler of errors of the disk catches it."""
 
 
-class EndingDisk(SimulatedDisk):
-    """A disk on which the process ends before the call that has a number."""
+class EndingFaults(DiskFaults):
+    """The process ends before the call that has a number."""
 
     calls_left: int | None = None
 
-    def _fail_by_rule(self, operation: str, path: str) -> bool:
+    def apply(self, operation: str, path: str) -> bool:
         if self.calls_left is not None and operation not in ("read", "read_at", "list_folder"):
             if self.calls_left == 0:
                 self.calls_left = None
                 raise ProcessEnded
             self.calls_left -= 1
-        return super()._fail_by_rule(operation, path)
+        return super().apply(operation, path)
+
+
+class EndingDisk(SimulatedDisk):
+    """A disk on which the process ends before the call that has a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: EndingFaults = EndingFaults()
 
 
 class LogModel:

@@ -55,7 +55,7 @@ def test_an_end_within_an_operation_leaves_a_log_that_goes_on(seed: int, lose_po
     ends = 0
     for _ in range(120):
         if model.source.random() < 0.3:
-            disk.calls_left = model.source.randrange(8)
+            disk.faults.calls_left = model.source.randrange(8)
         batches, end_offset = list(model.batches), model.end_offset
         model.least_end = end_offset
         try:
@@ -67,8 +67,8 @@ def test_an_end_within_an_operation_leaves_a_log_that_goes_on(seed: int, lose_po
                 model.batches = batches
             elif len(model.batches) <= len(batches):
                 model.batches = batches
-            disk.calls_left = None
+            disk.faults.calls_left = None
             model.end_process_and_open(lose_power=lose_power)
             model.compare()
-        disk.calls_left = None
+        disk.faults.calls_left = None
     assert ends > 0

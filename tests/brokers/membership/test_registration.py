@@ -10,10 +10,10 @@ import pytest
 from tests.brokers.parts import Recorder, StillClock
 from understudy.brokers.membership.registration import Registration, RegistrationRefused
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
-from understudy.clusters.simulated.loop import Process
+from understudy.clusters.simulated.network import NodeNetwork
 from understudy.foundation.cluster.broker import Broker, BrokerAndEpoch, EndPoint, SecurityProtocol
 from understudy.foundation.cluster.identifiers import BrokerId
-from understudy.foundation.wire.network import Connection, ConnectionFailed
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ServerSocket
 from understudy.foundation.zk.client import Failure
 
 
@@ -87,13 +87,15 @@ def test_a_fixed_port_is_closed_until_the_broker_is_registered(
     """An open port means a broker that is ready. Port 0 is bound earlier, because its number has to be registered."""
     with starting({}, {"listeners": f"PLAINTEXT://broker-2:{port}"}) as cluster:
         bound: list[tuple[str, bool]] = []
-        listen = cluster.network.listen
+        bind = NodeNetwork.bind
 
-        def observed(process: Process, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> object:
+        async def observed(
+            network: NodeNetwork, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]
+        ) -> ServerSocket:
             bound.append((host, is_registered(cluster, 2)))
-            return listen(process, host, port, serve)
+            return await bind(network, host, port, serve)
 
-        monkeypatch.setattr(cluster.network, "listen", observed)
+        monkeypatch.setattr(NodeNetwork, "bind", observed)
         cluster.broker(2).launch()
         cluster.run_for(1_000)
         cluster.settle()
@@ -112,7 +114,7 @@ def test_a_broker_whose_fixed_port_is_taken_unregisters_and_never_becomes_contro
         async def ignore(connection: Connection) -> None:
             connection.close()
 
-        cluster.network.listen(process, "broker-1", PORT, ignore)
+        cluster.ask(cluster.network.node(process).bind("broker-1", PORT, ignore))
         broker.launch()
         cluster.run_for(500)
         (exit_,) = cluster.exits
