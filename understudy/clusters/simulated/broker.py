@@ -39,6 +39,7 @@ class SimulatedBroker:
         peers: Sequence[str],
     ) -> None:
         self.id = broker_id
+        self.name = node.name
         self.node = node
         self.instance: KafkaBroker | None = None
         """The `KafkaBroker` that the current process runs; None if there is no process."""
@@ -47,11 +48,8 @@ class SimulatedBroker:
         self.is_stopping = False
         self._environment = environment
         self._config = read_config(properties)
+        self.session_timeout_ms = self._config.zookeeper_session_timeout_ms
         self._peers = tuple(peers)
-
-    @property
-    def name(self) -> str:
-        return self.node.name
 
     @property
     def is_running(self) -> bool:
@@ -74,11 +72,6 @@ class SimulatedBroker:
             and metadata.controller_id is not None
             and metadata.live_brokers.keys() >= registered.keys()
         )
-
-    @property
-    def session_timeout_ms(self) -> int:
-        """Its `zookeeper.session.timeout.ms`."""
-        return self._config.zookeeper_session_timeout_ms
 
     @property
     def session_id(self) -> int | None:

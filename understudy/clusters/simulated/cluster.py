@@ -111,6 +111,9 @@ class SimulatedCluster(SimulatedEnvironment):
                 properties["broker.rack"] = racks[position]
             peers = [*(other for other in names if other != name), self.simulator.name]
             self._brokers[broker_id] = SimulatedBroker(self, broker_id, node, properties, peers=peers)
+        self.brokers = tuple(self._brokers.values())
+        self.broker_ids = tuple(self._brokers)
+        self.nodes = [*(broker.node for broker in self.brokers), self.simulator]
         self.bootstrap = [f"{name}:{PORT}" for name in names]
         self.admin = AdminClient(self.client_network, self.bootstrap)
         known = described or RunDescribed()
@@ -151,14 +154,6 @@ class SimulatedCluster(SimulatedEnvironment):
         self.loop.close()
 
     # ------------------------------------------------------------------ brokers and partitions
-
-    @property
-    def broker_ids(self) -> tuple[BrokerId, ...]:
-        return tuple(self._brokers)
-
-    @property
-    def brokers(self) -> tuple[SimulatedBroker, ...]:
-        return tuple(self._brokers.values())
 
     def broker(self, broker_id: int) -> SimulatedBroker:
         if BrokerId(broker_id) not in self._brokers:
@@ -282,10 +277,6 @@ class SimulatedCluster(SimulatedEnvironment):
         self.simulator.process.spawn(_ignoring_refusals(call))
 
     # ------------------------------------------------------------------ event logs
-
-    @property
-    def nodes(self) -> list[Node]:
-        return [*(broker.node for broker in self.brokers), self.simulator]
 
     def dump(self, folder: Path) -> None:
         """Write every node's event log in the layout of a run on real processes."""

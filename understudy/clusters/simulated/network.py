@@ -344,7 +344,7 @@ class SimulatedConnection:
         self._network = network
         self._link = link
         """Link that carries the bytes that this end sends."""
-        self._peer = peer
+        self.peer = peer
         self._open = True
         self._received: deque[bytes] = deque()
         self._unread_bytes = 0
@@ -364,17 +364,13 @@ class SimulatedConnection:
         """The nodes of this end and of the other end."""
         return self.process.name, self.other.process.name
 
-    @property
-    def peer(self) -> str:
-        return self._peer
-
     async def send(self, data: bytes) -> None:
         while self._open and self._in_transit_bytes > BUFFER_BYTES:
             writer = self._network.loop.create_future()
             self._writers.append(writer)
             await writer
         if not self._open or self._ended == "reset":
-            raise ConnectionLost(f"the connection to {self._peer} is over")
+            raise ConnectionLost(f"the connection to {self.peer} is over")
         if data:
             network = self._network
             self._in_transit_bytes += len(data)
@@ -389,7 +385,7 @@ class SimulatedConnection:
             if self._ended == "closed" and self._open:
                 return b""
             if self._ended is not None or not self._open:
-                raise ConnectionLost(f"the connection to {self._peer} was {self._ended or 'closed on this side'}")
+                raise ConnectionLost(f"the connection to {self.peer} was {self._ended or 'closed on this side'}")
             self._reader = self._network.loop.create_future()
             try:
                 await self._reader
@@ -456,7 +452,7 @@ class SimulatedConnection:
         """Send a request on a second connection, and ignore its answer."""
         opened: asyncio.Future[SimulatedConnection | None] = self._network.loop.create_future()
         opened.add_done_callback(functools.partial(self._send_once, data), context=self._network.context)
-        host, _, port = self._peer.rpartition(":")
+        host, _, port = self.peer.rpartition(":")
         self._network.open_connection(self.process, host, int(port), opened)
 
     def _send_once(self, data: bytes, opened: asyncio.Future[SimulatedConnection | None]) -> None:

@@ -110,8 +110,8 @@ class SimulatedSession:
         self._chroot = chroot
         self._state = _ConnectionState.CONNECTING
         self._session_id: int | None = None
-        self._timeout_ms = session_timeout_ms
-        self._last_zxid = 0
+        self.session_timeout_ms = session_timeout_ms
+        self.last_zxid = 0
         self._connection: ServerConnection | None = None
         self._attempt = 0
         self._last_packet_at = 0.0
@@ -128,14 +128,6 @@ class SimulatedSession:
     def session_id(self) -> int:
         assert self._session_id is not None, "connect returns only sessions that have been opened"
         return self._session_id
-
-    @property
-    def session_timeout_ms(self) -> int:
-        return self._timeout_ms
-
-    @property
-    def last_zxid(self) -> int:
-        return self._last_zxid
 
     async def connected(self) -> bool:
         while self._state is _ConnectionState.CONNECTING:
@@ -223,7 +215,7 @@ class SimulatedSession:
             self._pending[closed] = None
             connection.send(functools.partial(self._server.close_session, connection, lambda: resolve(closed, None)))
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._timeout_ms / 1000):
+                async with asyncio.timeout(self.session_timeout_ms / 1000):
                     await closed  # after that long the server has ended the session by itself
         self.abandon()
 
@@ -263,7 +255,7 @@ class SimulatedSession:
         def reply(result: _T, zxid: int) -> None:
             self._pending.pop(future, None)
             self._last_packet_at = self._loop.time()
-            self._last_zxid = max(self._last_zxid, zxid)
+            self.last_zxid = max(self.last_zxid, zxid)
             if answered is not None:
                 answered(result)
             resolve(future, result)
@@ -296,7 +288,7 @@ class SimulatedSession:
             lambda: self._server.attach(
                 opened,
                 self._session_id,
-                self._timeout_ms,
+                self.session_timeout_ms,
                 functools.partial(self._attached, opened),
                 self._expired,
                 self._watch_fired,
@@ -316,7 +308,7 @@ class SimulatedSession:
         if connection is not self._connection or self._state is not _ConnectionState.CONNECTING:
             return
         first = self._session_id is None
-        self._session_id, self._timeout_ms = session_id, timeout_ms
+        self._session_id, self.session_timeout_ms = session_id, timeout_ms
         self._state = _ConnectionState.CONNECTED
         self._last_packet_at = self._loop.time()
         if self._ping_timer is None:
@@ -326,7 +318,7 @@ class SimulatedSession:
             if any(watches):
                 connection.send(
                     functools.partial(
-                        self._server.set_watches, connection, self._last_zxid, watches[0], watches[1], watches[2]
+                        self._server.set_watches, connection, self.last_zxid, watches[0], watches[1], watches[2]
                     )
                 )
             self._listener(SessionResumed())
@@ -347,13 +339,13 @@ class SimulatedSession:
             return
         if self._state is _ConnectionState.CONNECTED and self._connection is not None:
             silence_ms = (self._loop.time() - self._last_packet_at) * 1000
-            if silence_ms >= self._timeout_ms * 2 / 3:
+            if silence_ms >= self.session_timeout_ms * 2 / 3:
                 self._connection.abandon()
                 self._connection_lost(self._connection)
-            elif silence_ms >= self._timeout_ms / 6:
+            elif silence_ms >= self.session_timeout_ms / 6:
                 connection = self._connection
                 connection.send(functools.partial(self._server.ping, connection, self._pong_received))
-        self._ping_timer = self._loop.call_later(self._timeout_ms / 6000, self._check_silence)
+        self._ping_timer = self._loop.call_later(self.session_timeout_ms / 6000, self._check_silence)
 
     def _pong_received(self) -> None:
         self._last_packet_at = self._loop.time()
