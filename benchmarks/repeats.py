@@ -30,7 +30,7 @@ _DIGESTS: Final = """
 import sys
 from understudy.trials.seeds.seeds import run_seeds
 for report in run_seeds(range(1, int(sys.argv[1]) + 1), int(sys.argv[2]), workers=2):
-    print(report.seed, report.judgement.log_digest)
+    print(report.plan.seed, report.judgement.log_digest)
 """
 
 

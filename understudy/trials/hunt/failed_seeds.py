@@ -115,7 +115,7 @@ def _new_folder(into: Path, name: str) -> Path:
 
 def _report_lines(failed: FailedSeed, commit: str, records: Sequence[Envelope]) -> Iterator[str]:
     whole, shrunk = failed.whole, failed.shrunk
-    yield f"Seed {whole.seed} violates {shrunk.kind}" + (f" at commit {commit}" if commit else "")
+    yield f"Seed {whole.plan.seed} violates {shrunk.kind}" + (f" at commit {commit}" if commit else "")
     yield ""
     yield from ("In the run that the seed drew:", f"  {main_problem(whole)}")
     others = [problem for problem in whole.problems if problem != main_problem(whole)]

@@ -64,8 +64,8 @@ def outcome_of(report: SeedReport) -> SeedOutcome:
     """Return the few numbers of a report."""
     failed = bool(report.problems)
     return SeedOutcome(
-        seed=report.seed,
-        seconds=report.seconds,
+        seed=report.plan.seed,
+        seconds=report.plan.seconds,
         failed=failed,
         faults=len(report.plan.schedule.faults),
         actions=len(report.plan.actions),

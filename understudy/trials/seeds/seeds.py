@@ -74,32 +74,24 @@ class SeedReport:
     """The file that the plan was read from; None if the seed drew it."""
 
     @property
-    def seed(self) -> int:
-        return self.plan.seed
-
-    @property
-    def seconds(self) -> int:
-        return self.plan.seconds
-
-    @property
     def command(self) -> str:
         """The command line that replays this run."""
         if self.plan_file is not None:
             return f"understudy simulate --plan {shlex.quote(str(self.plan_file))}"
-        seconds = "" if self.seconds == DEFAULT_SECONDS else f" --seconds {self.seconds}"
+        seconds = "" if self.plan.seconds == DEFAULT_SECONDS else f" --seconds {self.plan.seconds}"
         fences = "+".join(self.plan.fences_off)
         without = f" --without {fences}" if fences else ""
-        return f"understudy simulate --seed {self.seed}{seconds}{self._no_groups}{without}"
+        return f"understudy simulate --seed {self.plan.seed}{seconds}{self._no_groups}{without}"
 
     @property
     def _no_groups(self) -> str:
-        drawn = draw_plan(self.seed, self.seconds)
+        drawn = draw_plan(self.plan.seed, self.plan.seconds)
         is_without = not self.plan.members and COMPACTION not in self.plan.load
         return " --no-groups" if is_without and (drawn.members or COMPACTION in drawn.load) else ""
 
     def __str__(self) -> str:
         head = (
-            f"seed {self.seed}: {'FAILED' if self.problems else 'ok'}; {len(self.plan.schedule.faults)} faults, "
+            f"seed {self.plan.seed}: {'FAILED' if self.problems else 'ok'}; {len(self.plan.schedule.faults)} faults, "
             f"{len(self.plan.actions)} client actions, {self.judgement.elections} controller elections, "
             f"{self.transactions} transactions, {self.judgement.records} records, "
             f"{self.acknowledged} records of producers acknowledged, "

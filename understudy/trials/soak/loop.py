@@ -147,11 +147,6 @@ class Soak:
         """The steps that the cluster has still to undo, with the time at which it undoes them."""
         self._refused_in_a_row = 0
 
-    @property
-    def minute(self) -> int:
-        """The number of the minute, from 1."""
-        return self._totals.minutes + 1
-
     def run(self) -> Ending:
         """Run until the time is over, an invariant is violated, or the soak is interrupted."""
         try:
@@ -221,7 +216,7 @@ class Soak:
             number=totals.fault_number,
             kind=kind,
             session=totals.sessions,
-            minute=self.minute,
+            minute=self._minute.minute,
             at_ms=self._world.now_ms() - self._minute_began_ms,
             verb=step.verb,
             target=step.target,
@@ -326,7 +321,7 @@ class Soak:
         self._minute = self._new_minute()
 
     def _new_minute(self) -> MinuteRecord:
-        return MinuteRecord(minute=self.minute, session=self._totals.sessions)
+        return MinuteRecord(minute=self._totals.minutes + 1, session=self._totals.sessions)
 
 
 def source_of(seed: int, fault_number: int) -> random.Random:

@@ -39,6 +39,8 @@ class SoakLogFollower:
     def __init__(self, folder: Path, transaction_log: Path | None, from_ms: float) -> None:
         self._logs = RunTail(folder)
         self._log = transaction_log if transaction_log is not None and first_zxid(transaction_log) == 1 else None
+        self.has_history = self._log is not None
+        """Whether the znodes' history can be read from its beginning."""
         self._tail = TransactionLogTail(self._log) if self._log is not None else None
         self._from_ms = from_ms
         self._logs_from_ms = from_ms - WINDOW_MS
@@ -46,11 +48,6 @@ class SoakLogFollower:
         self.checked_ms = 0.0
         self._controller_changes = 0
         self._leader_elections = 0
-
-    @property
-    def has_history(self) -> bool:
-        """Whether the znodes' history can be read from its beginning."""
-        return self._log is not None
 
     @property
     def size(self) -> int:
