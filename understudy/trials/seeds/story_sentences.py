@@ -6,64 +6,34 @@ sent, applied and refused. The event queue, state transitions, logs and response
 
 from __future__ import annotations
 
-from understudy.foundation.eventlog.records import (
-    ChannelClosed,
-    ChannelOpened,
-    ConnectionRefused,
-    Envelope,
-    EventEnded,
-    EventPreempted,
-    EventQueued,
-    EventStarted,
-    HighWatermarkChanged,
-    LeaderAndIsrApplied,
-    LeaderStarted,
-    LogCleaned,
-    LogOpened,
-    LogTruncated,
-    PartitionsMoved,
-    ProcessStarted,
-    RecordsAcknowledged,
-    RecordsAppended,
-    ReplicasMoved,
-    RequestFailed,
-    RequestQueued,
-    RequestReceived,
-    RequestSent,
-    ResponseReceived,
-    ResponseSent,
-    RunDescribed,
-    StillRunning,
-    StopReplicaApplied,
-    ZkWrite,
-    ZkWriteDone,
-)
+from understudy.foundation.eventlog import records
+from understudy.foundation.eventlog.records import Envelope
 from understudy.history.narrator import describe
 
 _OMITTED_TYPES = (
-    ChannelClosed,
-    ChannelOpened,
-    ConnectionRefused,
-    EventEnded,
-    EventPreempted,
-    EventQueued,
-    EventStarted,
-    HighWatermarkChanged,
-    LeaderStarted,
-    LogCleaned,
-    LogOpened,
-    LogTruncated,
-    PartitionsMoved,
-    ProcessStarted,
-    RecordsAcknowledged,
-    RecordsAppended,
-    ReplicasMoved,
-    RequestQueued,
-    RequestReceived,
-    ResponseSent,
-    RunDescribed,
-    StillRunning,
-    ZkWrite,
+    records.ChannelClosed,
+    records.ChannelOpened,
+    records.ConnectionRefused,
+    records.EventEnded,
+    records.EventPreempted,
+    records.EventQueued,
+    records.EventStarted,
+    records.HighWatermarkChanged,
+    records.LeaderStarted,
+    records.LogCleaned,
+    records.LogOpened,
+    records.LogTruncated,
+    records.PartitionsMoved,
+    records.ProcessStarted,
+    records.RecordsAcknowledged,
+    records.RecordsAppended,
+    records.ReplicasMoved,
+    records.RequestQueued,
+    records.RequestReceived,
+    records.ResponseSent,
+    records.RunDescribed,
+    records.StillRunning,
+    records.ZkWrite,
 )
 _OMITTED_APIS = ("Fetch", "UpdateMetadata")
 
@@ -75,15 +45,15 @@ def story_sentence(record: Envelope) -> str | None:
 
 def _is_omitted(record: Envelope) -> bool:
     match record.data:
-        case LeaderAndIsrApplied(leaders=leaders, followers=followers):
+        case records.LeaderAndIsrApplied(leaders=leaders, followers=followers):
             return not leaders and not followers
-        case StopReplicaApplied(partitions=partitions):
+        case records.StopReplicaApplied(partitions=partitions):
             return not partitions
-        case ZkWriteDone(outcome=outcome):
+        case records.ZkWriteDone(outcome=outcome):
             return outcome != "Unknown"
-        case RequestSent(api=api) | RequestFailed(api=api):
+        case records.RequestSent(api=api) | records.RequestFailed(api=api):
             return api in _OMITTED_APIS
-        case ResponseReceived(error=error):
+        case records.ResponseReceived(error=error):
             return error == "NONE"
         case data:
             return isinstance(data, _OMITTED_TYPES)
