@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
 from understudy.checks.partition_clients import ClientCounts
-from understudy.trials.soak.plan import BoundStep, NotPossible, PlannedFault, Situation, next_fault
+from understudy.trials.soak.plan import BoundStep, PlannedFault, Situation, next_fault
 from understudy.trials.soak.profiles import PROFILES
 from understudy.trials.soak.totals import FaultRecord, Measures, MinuteRecord, SoakTotals, minute_line
 
@@ -188,8 +188,8 @@ class Soak:
             session_ms=self._world.session_ms,
             allow_majority=self._allow_majority,
         )
-        if isinstance(planned, NotPossible):
-            raise _Ended(SoakStatus.NOT_INJECTED, f"no fault may be injected: {planned.why}")
+        if isinstance(planned, str):
+            raise _Ended(SoakStatus.NOT_INJECTED, f"no fault may be injected: {planned}")
         self._inject(planned)
         self._await_settled(SoakStatus.VIOLATED, f"after fault {self._totals.fault_number} ({planned.kind})")
         return planned.rest_ms

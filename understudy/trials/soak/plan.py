@@ -81,12 +81,6 @@ class PlannedFault(NamedTuple):
     """Time for which the cluster rests afterwards."""
 
 
-class NotPossible(NamedTuple):
-    """No fault of the profile may be injected now, and why not."""
-
-    why: str
-
-
 def too_many(situation: Situation, taken: Collection[int]) -> str:
     """Return why brokers may not be taken away together with those that are already away; empty if they may.
 
@@ -113,20 +107,20 @@ def next_fault(
     *,
     session_ms: int,
     allow_majority: bool = False,
-) -> PlannedFault | NotPossible:
-    """Draw a fault of a profile that may be injected.
+) -> PlannedFault | str:
+    """Draw a fault of a profile that may be injected; return why there is none.
 
     Args:
         session_ms: the ZooKeeper session timeout of the brokers.
         allow_majority: whether a fault may take the majority of an ISR, or all of it.
     """
-    refusals: dict[str, None] = {}
+    refusals = []
     for name in _shuffled(profile, source):
         found = _bind(KINDS[name], situation, source, session_ms, allow_majority)
         if not isinstance(found, str):
             return PlannedFault(name, found, profile.rest.draw(source, session_ms))
-        refusals[f"{name}: {found}"] = None
-    return NotPossible("; ".join(refusals))
+        refusals.append(f"{name}: {found}")
+    return "; ".join(refusals)
 
 
 def _shuffled(profile: Profile, source: random.Random) -> list[str]:
