@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from understudy.brokers.broker import KafkaBroker
 from understudy.brokers.config.reading import read_config
-from understudy.clusters.cluster import BrokerHandle, ClusterError, check_point
+from understudy.clusters.cluster import ClusterError, check_point
 from understudy.clusters.picture import BrokerMemory
 from understudy.clusters.simulated.environment import Exit, SimulatedEnvironment
 from understudy.clusters.simulated.world import Node
@@ -272,8 +272,3 @@ class SimulatedBroker:
         self.is_stopping = False
         if self.node.process is not None:
             self.node.process.kill()
-
-
-def _as_handle(broker: SimulatedBroker) -> BrokerHandle:
-    """Let mypy check that a simulated broker implements `BrokerHandle`."""
-    return broker

@@ -135,19 +135,14 @@ class SimulatedCluster(SimulatedEnvironment):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def start(self, *, settle: bool = True) -> None:
-        """Start every broker that is not running.
-
-        Args:
-            settle: wait until the cluster has settled; otherwise no time passes.
-        """
+    def start(self) -> None:
+        """Start every broker that is not running, and wait until the cluster has settled."""
         if all(broker.is_running for broker in self.brokers):
             return
         for broker in self.brokers:
             broker.launch()
-        if settle:
-            self.run_for(STEP_MS)
-            self.settle()
+        self.run_for(STEP_MS)
+        self.settle()
 
     def close(self) -> None:
         """End the run. Afterwards `loop.failures` is complete."""

@@ -215,7 +215,8 @@ class SimulatedDisk:
             return
         self._used_bytes -= 0 if replaced is None else len(replaced.data)
         if isinstance(node, _Folder) and folder is not target:
-            self._keep_all_changes()  # otherwise a loss of power could leave two folders inside each other
+            while self._changes:  # otherwise a loss of power could leave two folders inside each other
+                _make_durable(self._changes.popleft())
         self._change(((folder, name, None), (target, new_name, node)))
 
     def delete(self, path: str) -> None:
@@ -351,10 +352,6 @@ class SimulatedDisk:
         self._changes = kept
         for change in reversed(flushed):
             _make_durable(change)
-
-    def _keep_all_changes(self) -> None:
-        while self._changes:
-            _make_durable(self._changes.popleft())
 
     def _remove(self, folder: _Folder, name: str) -> None:
         """Remove a file, or a folder and all below it."""

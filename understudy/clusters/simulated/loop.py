@@ -87,7 +87,7 @@ class Process:
         """Collect its callbacks from now on, as SIGSTOP does. Harmless if it is paused or has been killed."""
         if self.alive:
             self.paused = True
-            self._collect()
+            self._collected = self._collected or []
 
     def resume(self) -> None:
         """Make the collected callbacks ready in their order, as SIGCONT does."""
@@ -98,12 +98,8 @@ class Process:
         """Collect its callbacks for `ms` milliseconds, after the one that runs now, as if it waited for its disk."""
         if self.alive:
             self._stalled_until = max(self._stalled_until, self._loop.time()) + ms / 1000
-            self._collect()
+            self._collected = self._collected or []
             self._loop.call_at(self._stalled_until, self._release, context=contextvars.Context())
-
-    def _collect(self) -> None:
-        if self._collected is None:
-            self._collected = []
 
     def _release(self) -> None:
         if not self.paused and self._loop.time() >= self._stalled_until:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from understudy.clusters.simulated.loop import Process, SimulatedLoop, resolve
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.simulated.request_faults import RequestFaults
-from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network, ServerSocket
+from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, ServerSocket
 
 BUFFER_BYTES = 4 * 1024 * 1024
 """Number of bytes of one direction, unread ones included, that may be on their way before `send` waits."""
@@ -77,10 +77,7 @@ class SimulatedNetwork:
         self.servers: dict[tuple[str, int], SimulatedServer] = {}
         """The listening sockets, by node and port."""
         self._connections: dict[SimulatedConnection, None] = {}
-        self.requests = RequestFaults(lambda ms, act: self._after(ms / 1000, act))
-
-    def _after(self, seconds: float, act: Callable[[], None]) -> None:
-        self.loop.call_later(seconds, act, context=self.context)
+        self.requests = RequestFaults()
 
     @property
     def connections(self) -> int:
@@ -152,9 +149,7 @@ class SimulatedNetwork:
     def reset(self, node: str) -> None:
         """Reset every connection of a node, at both ends at once."""
         for connection in [connection for connection in self._connections if connection.process.name == node]:
-            other = connection.other
-            connection.break_now()
-            other.break_now()
+            connection.break_both()
 
     # ------------------------------------------------------------------ links
 
@@ -432,6 +427,9 @@ class SimulatedConnection:
             for arrive, size in held:
                 self._carry(arrive, size)
 
+    def release_after(self, ms: float) -> None:
+        self._network.loop.call_later(ms / 1000, self.release, context=self._network.context)
+
     def lose_answer(self, correlation_id: int) -> None:
         """Break the connection instead of carrying the answer to this request."""
         self.other._lost_answers.add(correlation_id)
@@ -505,8 +503,3 @@ class SimulatedConnection:
             for writer in self._writers:
                 resolve(writer, None)
             self._writers.clear()
-
-
-def _as_network(network: NodeNetwork) -> Network:
-    """Let mypy check that a node's network implements `Network`."""
-    return network

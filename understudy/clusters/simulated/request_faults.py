@@ -5,7 +5,6 @@ A request is one call of `send` on the end of a connection that has opened it, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from understudy.clusters.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, RequestRule, corrupted, shortened
@@ -17,14 +16,9 @@ _SIZE_BYTES: Final = 4
 
 
 class RequestFaults:
-    """The rules for requests on one network.
+    """The rules for requests on one network."""
 
-    Args:
-        after: calls a function after a number of milliseconds.
-    """
-
-    def __init__(self, after: Callable[[float, Callable[[], None]], None]) -> None:
-        self._after = after
+    def __init__(self) -> None:
         self._rules: list[RequestRule] = []
         self._held: dict[str, list[SimulatedConnection]] = {}
         """The ends that a rule holds, by its name."""
@@ -83,7 +77,7 @@ class RequestFaults:
             case Effect.DELAY:
                 end.hold()
                 end.transmit(data)
-                self._after(rule.delay_ms, end.release)
+                end.release_after(rule.delay_ms)
             case Effect.LOSE_ANSWER:
                 end.lose_answer(correlation_id)
                 end.transmit(data)

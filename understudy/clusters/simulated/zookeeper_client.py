@@ -41,7 +41,6 @@ from understudy.foundation.zk.client import (
     WatchFired,
     WatchKind,
     ZNodeData,
-    ZooKeeper,
     ZooKeeperClient,
     ZooKeeperUnreachable,
     request_bytes,
@@ -316,11 +315,7 @@ class SimulatedSession:
         if not first:
             watches = [[self._with_chroot(path) for path in table] for table in self._watch_tables()]
             if any(watches):
-                connection.send(
-                    functools.partial(
-                        self._server.set_watches, connection, self.last_zxid, watches[0], watches[1], watches[2]
-                    )
-                )
+                connection.send(functools.partial(self._server.set_watches, connection, self.last_zxid, *watches))
             self._listener(SessionResumed())
         self._not_connecting.set()
 
@@ -409,13 +404,3 @@ class SimulatedSession:
     def _notify_listener(self, notification: Notification) -> None:
         if self._state is not _ConnectionState.CLOSED:
             self._listener(notification)
-
-
-def _as_client(session: SimulatedSession) -> ZooKeeperClient:
-    """Let mypy check that a simulated session implements `ZooKeeperClient`."""
-    return session
-
-
-def _as_zookeeper(zookeeper: NodeZooKeeper) -> ZooKeeper:
-    """Let mypy check that a node's ZooKeeper implements `ZooKeeper`."""
-    return zookeeper
