@@ -25,7 +25,7 @@ from understudy.trials.soak.live.world import LiveWorld
 from understudy.trials.soak.loop import MINUTE_MS, ClusterGone, Ending, Soak, SoakStatus
 from understudy.trials.soak.minute_file import experiment_file, of_minutes
 from understudy.trials.soak.profiles import PROFILES
-from understudy.trials.soak.totals import SoakTotals, total_lines
+from understudy.trials.soak.totals import FaultRecord, SoakTotals, total_lines
 
 PROFILE_NAMES = tuple(PROFILES)
 DEFAULT_PROFILE = "rough"
@@ -85,11 +85,11 @@ def run(options: argparse.Namespace) -> int:
     files = SoakFiles(options.folder)
     if options.minute is not None:
         return _offer(options, files)
-    files.lock()
+    files.lock.acquire()
     try:
         return _soak(options, files, lasts_ms, settle_ms)
     finally:
-        files.unlock()
+        files.lock.release()
 
 
 def _soak(options: argparse.Namespace, files: SoakFiles, lasts_ms: float, settle_ms: float) -> int:
@@ -191,6 +191,6 @@ def _offer(options: argparse.Namespace, files: SoakFiles) -> int:
 
 def _write_minutes(files: SoakFiles, totals: SoakTotals, first: int, last: int, reason: str) -> Path:
     assert totals.shape is not None, "the soak has begun"
-    faults = of_minutes(files.faults(), first, last)
+    faults = of_minutes(files.read(FaultRecord), first, last)
     text = experiment_file(totals.shape, faults, first=first, last=last, seed=totals.seed, reason=reason)
     return files.write_experiment(last, text)

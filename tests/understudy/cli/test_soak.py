@@ -29,7 +29,7 @@ from understudy.trials.soak.live.files import SoakFiles
 from understudy.trials.soak.loop import source_of
 from understudy.trials.soak.plan import PartitionSeen, PlannedFault, Situation, next_fault
 from understudy.trials.soak.profiles import PROFILES
-from understudy.trials.soak.totals import ClusterShape, SoakTotals
+from understudy.trials.soak.totals import ClusterShape, FaultRecord, MinuteRecord, SoakTotals
 
 SESSION_MS = 2_000
 
@@ -191,7 +191,7 @@ class TestOnACluster:
         assert soak.end() == 0, soak.output
         assert "held: every invariant held" in soak.output
         files = SoakFiles(run)
-        done, totals = list(files.faults()), files.read_totals()
+        done, totals = list(files.read(FaultRecord)), files.read_totals()
         assert [fault.verb for fault in done[:2]] == ["kill", "depose"]
         on_record = faults_on_record(run)[before:]
         for fault in done:
@@ -201,8 +201,8 @@ class TestOnACluster:
         assert (totals.clients.lost, totals.clients.repeated, totals.violation) == (0, 0, "")
         assert totals.clients.acknowledged > 0
         assert totals.clients.read > 0
-        assert sum(minute.clients.acknowledged for minute in files.minutes()) == totals.clients.acknowledged
-        assert all(minute.measures.memory > 0 for minute in files.minutes())
+        assert sum(minute.clients.acknowledged for minute in files.read(MinuteRecord)) == totals.clients.acknowledged
+        assert all(minute.measures.memory > 0 for minute in files.read(MinuteRecord))
 
     def test_a_killed_soak_leaves_no_broker_paused_and_the_same_command_goes_on(self, run: Path) -> None:
         seed = str(seed_of("long-pause"))
@@ -215,7 +215,7 @@ class TestOnACluster:
         again = SoakProcess(run, "--for", "15s")
         assert again.end() == 0, again.output
         assert again.output.startswith(f"soak of {run}: profile evil, seed {seed}, session 2, from minute 1")
-        assert sorted({fault.session for fault in SoakFiles(run).faults()}) == [1, 2]
+        assert sorted({fault.session for fault in SoakFiles(run).read(FaultRecord)}) == [1, 2]
 
     def test_ctrl_c_resumes_a_paused_broker_at_once(self, run: Path) -> None:
         soak = SoakProcess(run, "--profile", "evil", "--seed", str(seed_of("long-pause")))
@@ -235,7 +235,7 @@ class TestOnACluster:
         assert soak.end() == 1, soak.output
         assert "violated: H1: soak-1 ends at " in soak.output
         assert ", though records up to 999999999 were acknowledged before" in soak.output
-        assert list(files.faults()) == []
+        assert list(files.read(FaultRecord)) == []
 
     def test_a_violation_stops_the_soak_and_its_minutes_are_an_experiment(
         self, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -86,10 +86,8 @@ class SoakWorld(Protocol):
 
     def measures(self) -> Measures: ...
 
-    def keep_fault(self, fault: FaultRecord) -> None:
-        """Write a fault down, before it is injected."""
-
-    def keep_minute(self, minute: MinuteRecord) -> None: ...
+    def keep(self, record: FaultRecord | MinuteRecord) -> None:
+        """Write down a minute, or a fault before it is injected."""
 
     def keep_totals(self, totals: SoakTotals) -> None: ...
 
@@ -158,7 +156,8 @@ class Soak:
         if ending.status is SoakStatus.VIOLATED:
             self._totals.violation = ending.why
         if ending.status is SoakStatus.INTERRUPTED:
-            self._undo_all()
+            for _, step in self._to_undo:
+                self._world.undo(step)
         self._end_minute()
         return ending
 
@@ -223,7 +222,7 @@ class Soak:
             role=step.role,
             lasts_ms=step.lasts_ms,
         )
-        self._world.keep_fault(fault)
+        self._world.keep(fault)
         self._world.keep_totals(totals)
         try:
             self._world.do(step)
@@ -242,11 +241,6 @@ class Soak:
         if step.lasts_ms is not None:
             self._to_undo.append((self._world.now_ms() + step.lasts_ms, step))
         return True
-
-    def _undo_all(self) -> None:
-        for _, step in self._to_undo:
-            self._world.undo(step)
-        self._to_undo.clear()
 
     # ------------------------------------------------------------------ waiting
 
@@ -312,7 +306,7 @@ class Soak:
             return
         minute.lasted_ms = now_ms - self._minute_began_ms
         minute.measures = self._world.measures()
-        self._world.keep_minute(minute)
+        self._world.keep(minute)
         self._report(minute_line(minute), True)
         self._totals.minutes += 1
         self._totals.elapsed_ms += minute.lasted_ms

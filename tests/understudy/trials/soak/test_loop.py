@@ -107,11 +107,11 @@ class MadeUpWorld:
     def measures(self) -> Measures:
         return Measures()
 
-    def keep_fault(self, fault: FaultRecord) -> None:
-        self.faults.append(fault)
-
-    def keep_minute(self, minute: MinuteRecord) -> None:
-        self.minutes.append(minute)
+    def keep(self, record: FaultRecord | MinuteRecord) -> None:
+        if isinstance(record, FaultRecord):
+            self.faults.append(record)
+        else:
+            self.minutes.append(record)
 
     def keep_totals(self, totals: SoakTotals) -> None:
         self.kept = totals

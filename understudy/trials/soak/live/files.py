@@ -21,6 +21,9 @@ from understudy.trials.soak.totals import STATE_VERSION, FaultRecord, MinuteReco
 
 FOLDER: Final = "soak"
 
+_LINES: Final = {FaultRecord: "faults.jsonl", MinuteRecord: "minutes.jsonl"}
+"""The file of each kind of record."""
+
 R = TypeVar("R", FaultRecord, MinuteRecord)
 
 
@@ -33,15 +36,8 @@ class SoakFiles:
 
     def __init__(self, run: Path) -> None:
         self.folder = run / FOLDER
-        self._lock = RunLock(self.folder, "soak")
-
-    def lock(self) -> None:
-        """Prevent other soaks until this process ends or `unlock` is called. Raises ClusterError."""
-        self._lock.acquire()
-
-    def unlock(self) -> None:
-        """Release the lock. Harmless if it is not held."""
-        self._lock.release()
+        self.lock = RunLock(self.folder, "soak")
+        """Lock that prevents other soaks until this process ends or releases it."""
 
     def read_totals(self) -> SoakTotals | None:
         """Return the totals of the earlier sessions; None if there were none. Raises BadState."""
@@ -65,29 +61,15 @@ class SoakFiles:
         beside.write_bytes(msgspec.json.format(msgspec.json.encode(totals), indent=2) + b"\n")
         beside.replace(self.folder / "state.json")
 
-    def add_fault(self, fault: FaultRecord) -> None:
-        self._add("faults.jsonl", fault)
-
-    def add_minute(self, minute: MinuteRecord) -> None:
-        self._add("minutes.jsonl", minute)
-
-    def faults(self) -> Iterator[FaultRecord]:
-        """Yield the faults, in order; a line that a killed soak has not finished is left out."""
-        return self._read("faults.jsonl", FaultRecord)
-
-    def minutes(self) -> Iterator[MinuteRecord]:
-        """Yield the minutes, as `faults` does."""
-        return self._read("minutes.jsonl", MinuteRecord)
-
     def write_experiment(self, minute: int, text: str) -> Path:
         """Write the experiment file of a minute, and return its path."""
         path = self.folder / f"minute-{minute:03d}.yaml"
         path.write_text(text, encoding="utf-8")
         return path
 
-    def _add(self, name: str, record: FaultRecord | MinuteRecord) -> None:
+    def add(self, record: FaultRecord | MinuteRecord) -> None:
         """Append a line in one write."""
-        path = self.folder / name
+        path = self.folder / _LINES[type(record)]
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             size = os.fstat(descriptor).st_size
@@ -96,8 +78,9 @@ class SoakFiles:
         finally:
             os.close(descriptor)
 
-    def _read(self, name: str, kind: type[R]) -> Iterator[R]:
-        path = self.folder / name
+    def read(self, kind: type[R]) -> Iterator[R]:
+        """Yield the faults or the minutes, in order; a line that a killed soak has not finished is left out."""
+        path = self.folder / _LINES[kind]
         if not path.exists():
             return
         decoder = msgspec.json.Decoder(kind)

@@ -243,11 +243,8 @@ class LiveWorld:
 
     # ------------------------------------------------------------------ files
 
-    def keep_fault(self, fault: FaultRecord) -> None:
-        self._files.add_fault(fault)
-
-    def keep_minute(self, minute: MinuteRecord) -> None:
-        self._files.add_minute(minute)
+    def keep(self, record: FaultRecord | MinuteRecord) -> None:
+        self._files.add(record)
 
     def keep_totals(self, totals: SoakTotals) -> None:
         self._files.write_totals(totals)

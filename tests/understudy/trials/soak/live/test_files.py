@@ -22,19 +22,19 @@ def fault(number: int) -> FaultRecord:
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[SoakFiles]:
     found = SoakFiles(tmp_path)
-    found.lock()
+    found.lock.acquire()
     yield found
-    found.unlock()
+    found.lock.release()
 
 
 def test_a_second_soak_is_refused_until_the_first_ends(files: SoakFiles, tmp_path: Path) -> None:
     other = SoakFiles(tmp_path)
     with pytest.raises(ClusterError, match="in use by another soak, process"):
-        other.lock()
-    files.unlock()
-    other.lock()
-    other.unlock()
-    other.unlock()
+        other.lock.acquire()
+    files.lock.release()
+    other.lock.acquire()
+    other.lock.release()
+    other.lock.release()
 
 
 def test_the_state_is_what_was_written(files: SoakFiles) -> None:
@@ -64,12 +64,12 @@ def test_a_state_that_cannot_be_used_is_refused_with_what_to_do(files: SoakFiles
 
 
 def test_faults_are_read_also_after_a_line_that_was_not_finished(files: SoakFiles) -> None:
-    assert list(files.faults()) == []
-    files.add_fault(fault(1))
+    assert list(files.read(FaultRecord)) == []
+    files.add(fault(1))
     with (files.folder / "faults.jsonl").open("ab") as file:
         file.write(b'{"number": 2, "ki')
-    files.add_fault(fault(3))
-    assert [each.number for each in files.faults()] == [1, 3]
+    files.add(fault(3))
+    assert [each.number for each in files.read(FaultRecord)] == [1, 3]
 
 
 def test_an_experiment_has_the_number_of_its_minute(files: SoakFiles) -> None:
