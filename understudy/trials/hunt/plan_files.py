@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -90,13 +90,6 @@ def _unknown_keys(plan: dict[str, Any]) -> Iterator[str]:
         yield from (_unknown(where, "key", key, known) for key in document if key not in known)
 
 
-class _Part(NamedTuple):
-    where: str
-    kind: str
-    kinds: Collection[str]
-    at_ms: int
-
-
 def _wrong_values(plan: SeedPlan) -> Iterator[str]:
     schedule = plan.schedule
     yield from (_unknown("load", "part of the load", part, PARTS) for part in plan.load if part not in PARTS)
@@ -109,13 +102,14 @@ def _wrong_values(plan: SeedPlan) -> Iterator[str]:
         yield f"healed_at_ms is {schedule.healed_at_ms}; expected 0 to the {plan.seconds} seconds of the run"
     if not 0 <= schedule.unknown_probability <= 1:
         yield f"unknown_probability is {schedule.unknown_probability}; expected 0 to 1"
-    parts = [_Part(f"faults[{n}]", fault.kind, FAULTS, fault.at_ms) for n, fault in enumerate(schedule.faults)]
-    parts += [_Part(f"actions[{n}]", action.kind, ACTIONS, action.at_ms) for n, action in enumerate(plan.actions)]
-    for part in parts:
-        if part.kind not in part.kinds:
-            yield _unknown(part.where, "kind", part.kind, sorted(part.kinds))
+    parts: list[tuple[str, Fault | ClientAction, Collection[str]]]
+    parts = [(f"faults[{number}]", fault, FAULTS) for number, fault in enumerate(schedule.faults)]
+    parts += [(f"actions[{number}]", action, ACTIONS) for number, action in enumerate(plan.actions)]
+    for where, part, kinds in parts:
+        if part.kind not in kinds:
+            yield _unknown(where, "kind", part.kind, sorted(kinds))
         if not 0 <= part.at_ms <= schedule.healed_at_ms:
-            yield f"{part.where}: at_ms is {part.at_ms}; expected 0 to {schedule.healed_at_ms}, when all is healed"
+            yield f"{where}: at_ms is {part.at_ms}; expected 0 to {schedule.healed_at_ms}, when all is healed"
     for number, fault in enumerate(schedule.faults):
         yield from (f"faults[{number}]: {wrong}" for wrong in _wrong_values_of_fault(fault, plan))
     for number, member in enumerate(plan.members):

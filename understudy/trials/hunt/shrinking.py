@@ -20,17 +20,16 @@ class Budget:
     """
 
     def __init__(self, runs: int) -> None:
-        self.left = runs
+        self._runs = runs
         self.taken = 0
         self.was_exceeded = False
         """Whether a run was requested after the last one: the result may be larger than necessary."""
 
     def take(self) -> bool:
         """Take one run, and return whether there was one left."""
-        if not self.left:
+        if self.taken == self._runs:
             self.was_exceeded = True
             return False
-        self.left -= 1
         self.taken += 1
         return True
 
