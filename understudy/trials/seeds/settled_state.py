@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from understudy.clusters.picture import NOTIFICATION_QUEUES
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.zk.admin_znodes import (
     ConfigEntityZNode,
     DeleteTopicsZNode,
-    IsrChangeNotificationZNode,
-    LogDirEventNotificationZNode,
     PreferredReplicaElectionZNode,
     ReassignPartitionsZNode,
 )
@@ -25,7 +24,7 @@ from understudy.foundation.zk.admin_znodes import (
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
-QUEUES = (DeleteTopicsZNode.path, IsrChangeNotificationZNode.path, LogDirEventNotificationZNode.path)
+QUEUES = (DeleteTopicsZNode.path, *NOTIFICATION_QUEUES)
 """Znodes whose children are requests to the controller; it deletes each child when it has handled it."""
 REQUESTS = (ReassignPartitionsZNode.path, PreferredReplicaElectionZNode.path)
 """Znodes that are requests to the controller themselves; it deletes them when it has handled them."""

@@ -39,11 +39,8 @@ def collect_garbage_less_often() -> None:
 
 
 def _begin_worker() -> None:
-    _leave_signals_to_the_starter()
-    collect_garbage_less_often()
-
-
-def _leave_signals_to_the_starter() -> None:
+    """Leave signals to the starter, and collect garbage less often."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    collect_garbage_less_often()
