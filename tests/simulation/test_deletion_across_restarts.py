@@ -62,7 +62,7 @@ def test_a_deletion_is_finished_after_a_restart_of_all_brokers_during_it(point: 
         cluster.run_for(2_000)
         assert not controller.is_running, f"{point} was not reached"
         kill_all(cluster)
-        assert ("orders" in cluster.znodes.topics_to_be_deleted()) is (point != "deletion.markers.after_write")
+        assert ("orders" in cluster.picture().topics_to_delete) is (point != "deletion.markers.after_write")
         for broker in cluster.brokers:
             broker.begin_start()
         cluster.run_for(SESSION_MS)
@@ -103,7 +103,7 @@ def test_a_partly_deleted_topic_is_deleted_when_the_cluster_starts(deleted: list
         cluster.run_for(SESSION_MS)
         if is_one_down:
             has_replicas = "/brokers/topics/orders" not in deleted
-            assert ("orders" in cluster.znodes.topics_to_be_deleted()) is has_replicas
+            assert ("orders" in cluster.picture().topics_to_delete) is has_replicas
             late.begin_start()
             cluster.run_for(SESSION_MS)
         assert_deleted(cluster)
@@ -132,7 +132,7 @@ def test_a_deletion_waits_for_a_broker_that_returns_while_another_has_not_answer
         client = cluster.admin.with_bootstrap(f"broker-{controller}:9092")
         cluster.begin(client.delete_topics("orders"))
         cluster.run_for(1_000)
-        assert "orders" in cluster.znodes.topics_to_be_deleted()
+        assert "orders" in cluster.picture().topics_to_delete
         returning.begin_start()
         cluster.run_for(1_000)
         assert returning.id in cluster.znodes.brokers(), "it is registered, and the other broker has not answered"
@@ -172,7 +172,7 @@ def test_a_topic_is_deleted_when_the_last_of_its_brokers_has_returned() -> None:
         for number in (1, 2):
             cluster.broker(number).begin_start()
             cluster.run_for(SESSION_MS)
-            assert "orders" in cluster.znodes.topics_to_be_deleted()
+            assert "orders" in cluster.picture().topics_to_delete
             assert not isinstance(cluster.zookeeper.tree.exists("/brokers/topics/orders"), Failure)
         cluster.broker(3).begin_start()
         cluster.run_for(SESSION_MS)

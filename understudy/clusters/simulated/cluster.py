@@ -116,13 +116,14 @@ class SimulatedCluster(SimulatedEnvironment):
         self.nodes = [*(broker.node for broker in self.brokers), self.simulator]
         self.bootstrap = [f"{name}:{PORT}" for name in names]
         self.admin = AdminClient(self.client_network, self.bootstrap)
+        timeouts = {broker.session_timeout_ms for broker in self.brokers}
         known = described or RunDescribed()
         self._events.append(
             msgspec.structs.replace(
                 known,
                 world="simulator",
                 brokers=brokers,
-                session_timeout_ms=self._session_timeout_ms(),
+                session_timeout_ms=timeouts.pop() if len(timeouts) == 1 else None,
                 seed=seed if known.seed is None else known.seed,
                 software_version=software_version(),
             )
@@ -182,11 +183,6 @@ class SimulatedCluster(SimulatedEnvironment):
             for partition in sorted(broker.instance.hosted)
             if broker.id not in assigned.get(partition, ())
         ]
-
-    def _session_timeout_ms(self) -> int | None:
-        """The ZooKeeper session timeout of all brokers; None if they differ."""
-        timeouts = {broker.session_timeout_ms for broker in self.brokers}
-        return timeouts.pop() if len(timeouts) == 1 else None
 
     def _holder(self, broker_id: BrokerId | None, role: str) -> SimulatedBroker:
         if broker_id is None:

@@ -269,7 +269,7 @@ class SimulatedEnvironment:
     def hold_next_event(self, broker_id: int) -> None:
         """Hold the next watch event for a broker and what follows on its connection, until `heal_zookeeper`."""
         self.record_fault("hold-watch", f"broker-{broker_id} -> zookeeper")
-        self.zookeeper.hold_next_event(f"broker-{broker_id}")
+        self.zookeeper.link(f"broker-{broker_id}").holds_next_event = True
 
     def delay_zookeeper(self, by_ms: float) -> None:
         """Delay everything that ZooKeeper sends to clients by `by_ms` milliseconds; 0 ends it."""

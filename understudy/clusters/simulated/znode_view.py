@@ -76,10 +76,6 @@ class ZnodeView:
         assigned = (partition for topic in self.topics().values() for partition in sorted(topic.partitions))
         return {partition: self.state(partition) for partition in assigned}
 
-    def topics_to_be_deleted(self) -> tuple[str, ...]:
-        """The topics with a marker in `/admin/delete_topics`, whether they exist or not."""
-        return self.children(DeleteTopicsZNode.path)
-
     def data(self, path: str) -> bytes | None:
         """The bytes of a znode; None if there is no such znode."""
         node = self._tree.get(path)
@@ -104,7 +100,7 @@ class ZnodeView:
                 for partition, assignment in sorted(topic.partitions.items())
             },
             topic_ids={name: topic.topic_id for name, topic in topics.items()},
-            topics_to_delete=self.topics_to_be_deleted(),
+            topics_to_delete=self.children(DeleteTopicsZNode.path),
             requested_moves=() if moves is None else tuple(ReassignPartitionsZNode.decode(moves)),
             controller_requests=tuple(self._controller_requests()),
         )

@@ -165,10 +165,6 @@ class SimulatedZooKeeper:
         for arrive in waiting or ():
             arrive()
 
-    def hold_next_event(self, node: str) -> None:
-        """Hold the next watch event for the node, and what follows on its connection, until `heal`."""
-        self.link(node).holds_next_event = True
-
     def missed_events(self) -> list[str]:
         """The nodes for which an event had to be held, but none has come."""
         return [*self._missed_events, *(link.node for link in self._links.values() if link.holds_next_event)]

@@ -76,7 +76,6 @@ class NodeZooKeeper:
 
     async def connect(self, listener: Listener) -> ZooKeeperClient:
         session = SimulatedSession(self._server, self._link, listener, self._session_timeout_ms, self._chroot)
-        session.start()
         try:
             async with asyncio.timeout(self._connection_timeout_ms / 1000):
                 await session.connected()
@@ -97,7 +96,7 @@ class _ConnectionState(Enum):
 
 
 class SimulatedSession:
-    """One session; implements `ZooKeeperClient`."""
+    """One session, which begins to connect at once; implements `ZooKeeperClient`."""
 
     def __init__(
         self, server: SimulatedZooKeeper, link: Link, listener: Listener, session_timeout_ms: int, chroot: str
@@ -113,13 +112,14 @@ class SimulatedSession:
         self.last_zxid = 0
         self._connection: ServerConnection | None = None
         self._attempt = 0
-        self._last_packet_at = 0.0
+        self._last_packet_at = self._loop.time()
         self._not_connecting = asyncio.Event()
         self._pending: dict[asyncio.Future[object], None] = {}
         self._data_watches: dict[str, None] = {}
         self._absent_watches: dict[str, None] = {}
         self._child_watches: dict[str, None] = {}
         self._ping_timer: asyncio.TimerHandle | None = None
+        self._try_to_connect()
 
     # ------------------------------------------------------------------ ZooKeeperClient
 
@@ -266,11 +266,6 @@ class SimulatedSession:
         return result  # type: ignore[return-value]  # set by `reply` or `_complete_pending`
 
     # ------------------------------------------------------------------ the connection
-
-    def start(self) -> None:
-        """Start to connect."""
-        self._last_packet_at = self._loop.time()
-        self._try_to_connect()
 
     def _try_to_connect(self) -> None:
         if self._state is not _ConnectionState.CONNECTING:

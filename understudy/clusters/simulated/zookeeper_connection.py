@@ -27,7 +27,7 @@ class Link:
         self.refusing = False
         """Whether new connections are refused."""
         self.holds_next_event = False
-        """Whether the next watch event and all packets after it are held."""
+        """Whether the next watch event and all packets after it are held, until the link is healed."""
         self.requests_held = False
         self.answers_held = False
         self.requests = 0
