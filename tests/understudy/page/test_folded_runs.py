@@ -74,7 +74,7 @@ def test_znodes_processes_and_partitions_are_those_of_the_cluster(seed: int) -> 
 
 def held_in_channels(broker: SimulatedBroker) -> dict[int, int]:
     """How many requests a broker's channels hold, by receiver; those that the channels have taken not counted."""
-    if not broker.is_running or broker.instance is None or broker.instance._controller is None:
+    if not broker.is_running or broker.instance is None or broker.instance._services is None:
         return {}
     term = broker.instance.controller._term
     return {} if term is None else {int(to): each.queue_size for to, each in term.channels.channels().items()}
