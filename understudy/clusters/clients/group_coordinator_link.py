@@ -18,15 +18,7 @@ R = TypeVar("R", bound=Message)
 
 
 class GroupError(Exception):
-    """A coordinator has answered with an error; another attempt may succeed.
-
-    Attributes:
-        code: Kafka's error code.
-    """
-
-    def __init__(self, code: int, message: str = "") -> None:
-        super().__init__(message or error_name(code))
-        self.code = code
+    """A coordinator has answered with an error; another attempt may succeed. The message names the error."""
 
 
 class CoordinatorLink:
@@ -66,9 +58,9 @@ class CoordinatorLink:
         request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=(self.group_id,))
         answer = await self._connections.ask(broker, request, FIND_COORDINATOR_VERSION, FindCoordinatorResponse)
         if not answer.coordinators:
-            raise GroupError(Errors.COORDINATOR_NOT_AVAILABLE)
+            raise GroupError(Errors.COORDINATOR_NOT_AVAILABLE.name)
         found = answer.coordinators[0]
         if found.error_code != Errors.NONE:
-            raise GroupError(found.error_code)
+            raise GroupError(error_name(found.error_code))
         self._connections.know_address(found.node_id, found.host, found.port)
         return found.node_id

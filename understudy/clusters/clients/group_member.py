@@ -228,11 +228,11 @@ class GroupMember:
         )
         if answer.error_code != Errors.NONE:
             self._on_error(answer.error_code)
-            raise GroupError(answer.error_code)
+            raise GroupError(error_name(answer.error_code))
         try:
             partitions = tuple(sorted(decode_assignment(answer.assignment)))
         except BAD_BYTES as bad:
-            raise GroupError(Errors.UNKNOWN_SERVER_ERROR, f"the assignment cannot be read: {bad}") from None
+            raise GroupError(f"the assignment cannot be read: {bad}") from None
         self._take_over(partitions, joined.leader)
 
     async def _ask_to_join(self) -> JoinGroupResponse:
@@ -242,7 +242,7 @@ class GroupMember:
             answer = await self._send_join()
         if answer.error_code != Errors.NONE:
             self._on_error(answer.error_code)
-            raise GroupError(answer.error_code)
+            raise GroupError(error_name(answer.error_code))
         return answer
 
     async def _send_join(self) -> JoinGroupResponse:

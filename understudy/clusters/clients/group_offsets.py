@@ -11,7 +11,7 @@ from understudy.clusters.clients.group_coordinator_link import MOVED, Coordinato
 from understudy.clusters.clients.group_requests import offset_commit_request
 from understudy.clusters.clients.member_events import CommitEnded, MemberEvent, OffsetsFetched
 from understudy.clusters.clients.producer import DeliveryOutcome
-from understudy.foundation.cluster.errors import Errors, error_for_code
+from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.messages.offset_commit import OffsetCommitResponse
@@ -132,12 +132,12 @@ class GroupOffsetsClient:
         request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=self._link.group_id, topics=topics),))
         answer = await self._link.ask(request, OFFSET_FETCH_VERSION, OffsetFetchResponse)
         if not answer.groups:
-            raise GroupError(Errors.UNKNOWN_SERVER_ERROR, "the answer names no group")
+            raise GroupError("the answer names no group")
         group = answer.groups[0]
         if group.error_code != Errors.NONE:
-            raise GroupError(group.error_code)
+            raise GroupError(error_name(group.error_code))
         found = by_partition(group.topics)
         for partition in found.values():
             if partition.error_code != Errors.NONE:
-                raise GroupError(partition.error_code)
+                raise GroupError(error_name(partition.error_code))
         return {each: partition.committed_offset for each, partition in found.items()}
