@@ -85,7 +85,6 @@ class MemberSettings:
     topics: tuple[str, ...]
     assignors: tuple[str, ...] = ("range",)
     instance_id: str | None = None
-    rack: str | None = None
     session_timeout_ms: int = 10_000
     rebalance_timeout_ms: int = 10_000
     heartbeat_interval_ms: int = 1_000
@@ -248,7 +247,7 @@ class GroupMember:
     async def _send_join(self) -> JoinGroupResponse:
         settings = self._settings
         owned = self.owned if settings.is_cooperative else ()
-        subscription = Subscription(settings.topics, owned, self.generation, settings.instance_id, settings.rack)
+        subscription = Subscription(settings.topics, owned, self.generation, settings.instance_id)
         request = JoinGroupRequest(
             group_id=settings.group_id,
             session_timeout_ms=settings.session_timeout_ms,
