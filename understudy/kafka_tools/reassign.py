@@ -49,7 +49,7 @@ ACTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cancel": (("reassignment-json-file",), ("preserve-throttles", "timeout")),
     "list": ((), ()),
 }
-"""The flags that each action requires, and those that it also permits."""
+"""Flags that each action requires, and those that it also permits."""
 
 FLAGS = (
     BOOTSTRAP_SERVER,

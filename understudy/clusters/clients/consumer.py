@@ -23,7 +23,7 @@ FETCH_VERSION = 12
 LIST_OFFSETS_VERSION = 7
 MAX_BYTES = 1 << 20
 _ABORT = b"\0\0\0\0"
-"""The key of a control record for an aborted transaction: version 0, type 0."""
+"""Key of a control record for an aborted transaction: version 0, type 0."""
 
 
 class Consumed(NamedTuple):

@@ -12,7 +12,7 @@ from understudy.foundation.wire.schema import Message
 FIND_COORDINATOR_VERSION: Final = 4
 GROUP: Final = 0
 MOVED: Final = frozenset({Errors.COORDINATOR_NOT_AVAILABLE, Errors.NOT_COORDINATOR})
-"""The errors of a broker that does not coordinate a group any more."""
+"""Errors of a broker that does not coordinate a group any more."""
 
 R = TypeVar("R", bound=Message)
 

@@ -26,7 +26,7 @@ PRODUCE_AGAIN = NOT_THE_LEADER | {
     Errors.NOT_ENOUGH_REPLICAS,
     Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
 }
-"""The errors after which a batch is sent again."""
+"""Errors after which a batch is sent again."""
 _NOT_APPENDED = frozenset({Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.LEADER_NOT_AVAILABLE, Errors.NOT_ENOUGH_REPLICAS})
 """Errors that state that this attempt has appended nothing. NOT_LEADER_OR_FOLLOWER is not among them: it is also the
 answer of a leader that was deposed while it waited for its followers."""

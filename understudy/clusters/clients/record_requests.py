@@ -38,13 +38,13 @@ NOT_THE_LEADER: Final = frozenset(
         Errors.KAFKA_STORAGE_ERROR,
     }
 )
-"""The errors of a broker that does not lead a partition, or not yet."""
+"""Errors of a broker that does not lead a partition, or not yet."""
 OFFSETS_LATER: Final = NOT_THE_LEADER | {
     Errors.OFFSET_NOT_AVAILABLE,
     Errors.FENCED_LEADER_EPOCH,
     Errors.UNKNOWN_LEADER_EPOCH,
 }
-"""The errors after which a leader can be asked for an offset again."""
+"""Errors after which a leader can be asked for an offset again."""
 
 
 class RecordRequests(ClusterRequests):

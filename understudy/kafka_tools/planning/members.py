@@ -26,7 +26,7 @@ ASSIGNORS: Mapping[str, Callable[[Rebalance], Iterator[str]]] = {
     COOPERATIVE_STICKY: reasons.of_cooperative,
     HISTORIC: reasons.of_historic,
 }
-"""The reasons of assignors, as sentences, by Kafka's names, and of the assignor of Kafka's consumer before 0.9."""
+"""Reasons of the assignors, as sentences, by Kafka's names, and of the assignor of Kafka's consumer before 0.9."""
 
 
 class MembershipChange(NamedTuple):
