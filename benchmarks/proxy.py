@@ -163,7 +163,7 @@ class _RelayingProxy(Proxy):
 @contextlib.contextmanager
 def _relayed() -> Iterator[None]:
     """Let the proxied clusters that start in the block have the relay."""
-    with mock.patch.object(proxied_brokers, "Proxy", _RelayingProxy):
+    with mock.patch.object(proxied_brokers.ProxiedBrokers, "listen", _RelayingProxy.listen):
         yield
 
 
