@@ -117,11 +117,7 @@ def _change(change: MetricChange | None, quantity: Quantity) -> tuple[str, str]:
 
 
 def _interval(ends: tuple[int, int] | None, quantity: Quantity) -> str:
-    return "" if ends is None else f"{_plain(ends[0], quantity)} to {_plain(ends[1], quantity)}"
-
-
-def _plain(value: int, quantity: Quantity) -> str:
-    return f"−{number(-value, quantity)}" if value < 0 else number(value, quantity)
+    return "" if ends is None else f"{number(ends[0], quantity)} to {number(ends[1], quantity)}".replace("-", "−")
 
 
 def _with_small(text: str, small: str) -> str:

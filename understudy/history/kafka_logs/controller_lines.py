@@ -390,19 +390,16 @@ def answer_received(line: Line) -> None:
     api = _API_NAMES.get(line.found["api"])
     if api is not None:
         error = re.search(r"errorCode=(\d+)", line.found["response"])
+        code = int(error[1]) if error else 0
         line.cluster.record_answer(
             line.ms,
             controller=line.node.broker,
             sender=line.number("sender"),
             api=api,
             correlation_id=line.number("correlation_id"),
-            error=_error_name(int(error[1]) if error else 0),
+            error=_ERROR_NAMES.get(code, f"error {code}"),
             is_own_line=True,
         )
-
-
-def _error_name(code: int) -> str:
-    return _ERROR_NAMES.get(code, f"error {code}")
 
 
 def _sent(line: Line, to: int, api: str, partitions: int) -> None:

@@ -183,7 +183,11 @@ def _write(
         progress(f"writing {len(wanted)} runs into {writer.lake}, {done} done")
         written = list(engine.write(writer.lake, tasks[begin : begin + size]))
         writer.commit(written)
-        _note(written, known, result)
+        for part in written:
+            result.refused += part.refused
+            for run, entry in part.runs.items():
+                (result.replaced if run in known else result.added).append(run)
+                result.records += entry.records
         done += sum(map(len, tasks[begin : begin + size]))
 
 
@@ -216,14 +220,6 @@ def _tasks(groups: Sequence[RunFiles], cores: int) -> list[tuple[RunFiles, ...]]
         tasks[smallest].append(group)
         heapreplace(sizes, (size + group.bytes, smallest))
     return [tuple(tasks[number]) for _, number in sorted(sizes, key=lambda size: (-size[0], size[1]))]
-
-
-def _note(written: Iterable[WrittenRun], known: set[str], result: Ingested) -> None:
-    for part in written:
-        result.refused += part.refused
-        for run, entry in part.runs.items():
-            (result.replaced if run in known else result.added).append(run)
-            result.records += entry.records
 
 
 def _remove_incomplete(writer: LakeWriter, result: Ingested) -> None:
