@@ -165,26 +165,18 @@ def stop_replica_received(line: Line) -> None:
 @STATEMENTS.importing(
     STATE_CHANGE,
     r"Ignoring (?P<api>LeaderAndIsr|StopReplica) request from controller (?P<controller>\d+) with correlation id "
-    r"(?P<correlation_id>\d+) since its controller epoch (?P<epoch>\d+) is old\. "
+    r"(?P<correlation_id>\d+) since its controller epoch (?P<offered>\d+) is old\. "
     r"Latest known controller epoch is (?P<known>\d+)",
 )
 @STATEMENTS.importing(
     STATE_CHANGE,
     r"Received update metadata request with correlation id (?P<correlation_id>\d+) from an old controller "
-    r"(?P<controller>\d+) with epoch (?P<epoch>\d+)\. Latest known controller epoch is (?P<known>\d+)",
+    r"(?P<controller>\d+) with epoch (?P<offered>\d+)\. Latest known controller epoch is (?P<known>\d+)",
 )
 def refused_old_controller(line: Line) -> None:
     """Record that a broker refused a request of a controller with an older epoch."""
     api = "UpdateMetadata" if "update metadata" in line.found[0] else line.found["api"]
-    controller = line.number("controller")
-    line.write(
-        FenceHit(
-            fence=Fence.BROKER_CONTROLLER_EPOCH.value,
-            what=f"{api} from {controller}",
-            offered=line.number("epoch"),
-            known=line.number("known"),
-        ),
-    )
+    _refused(line, Fence.BROKER_CONTROLLER_EPOCH, api)
     handling = line.node.handling
     if api == "LeaderAndIsr" and handling is not None:
         handling.error = "STALE_CONTROLLER_EPOCH"
@@ -199,14 +191,7 @@ def refused_old_controller(line: Line) -> None:
 )
 def refused_old_registration(line: Line) -> None:
     """Record that a broker refused a request that was meant for its earlier registration."""
-    line.write(
-        FenceHit(
-            fence=Fence.BROKER_EPOCH.value,
-            what=f"{line.found['api']} from {line.number('controller')}",
-            offered=line.number("offered"),
-            known=line.number("known"),
-        ),
-    )
+    _refused(line, Fence.BROKER_EPOCH, line.found["api"])
     line.cluster.record_answer(
         line.ms,
         controller=line.number("controller"),
@@ -247,6 +232,11 @@ def _received(line: Line, api: str, controller_epoch: int = UNKNOWN) -> None:
             controller_epoch=controller_epoch,
         ),
     )
+
+
+def _refused(line: Line, fence: Fence, api: str) -> None:
+    what = f"{api} from {line.number('controller')}"
+    line.write(FenceHit(fence=fence.value, what=what, offered=line.number("offered"), known=line.number("known")))
 
 
 def _answered(line: Line, api: str, error: str) -> None:
