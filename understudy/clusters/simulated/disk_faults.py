@@ -73,7 +73,7 @@ class DiskFaults:
 
     def remove(self, name: str) -> None:
         """End the faults of this name. Harmless if there is none."""
-        self._missed += self._unused({name})
+        self._missed += [unused for unused in self._unused() if unused == name]
         self._rules = [rule for rule in self._rules if rule.name != name]
 
     def clear(self) -> None:
@@ -83,11 +83,10 @@ class DiskFaults:
 
     def missed(self) -> list[str]:
         """The names of the faults that have met no operation so far."""
-        return [*self._missed, *self._unused({rule.name for rule in self._rules})]
+        return [*self._missed, *self._unused()]
 
-    def _unused(self, names: set[str]) -> list[str]:
-        found = {rule.name for rule in self._rules if rule.name in names}
-        return sorted(found - {rule.name for rule in self._rules if rule.hits})
+    def _unused(self) -> list[str]:
+        return sorted({rule.name for rule in self._rules} - {rule.name for rule in self._rules if rule.hits})
 
     def apply(self, operation: str, path: str) -> bool:
         """Apply the rules to an operation; return whether the operation must do nothing.
