@@ -32,7 +32,6 @@ class ProxiedBrokers(Proxy):
         try:
             for broker_id in broker_ids:
                 self._reserved[broker_id] = _reserve(address_of(broker_id))
-            self.start()
             self.properties = {broker_id: self._open(broker_id, zookeeper_connect) for broker_id in broker_ids}
             """The keys of `server.properties` by which each broker's traffic goes through the proxy, by its id."""
         except BaseException:

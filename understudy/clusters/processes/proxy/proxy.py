@@ -46,7 +46,7 @@ def _on_loop(method: Callable[Concatenate[Proxy, P], T]) -> Callable[Concatenate
 
 
 class Proxy:
-    """The listeners, connections and links between nodes, and the thread that serves them.
+    """The listeners, connections and links between nodes, and the thread that serves them until `stop`.
 
     Args:
         sources: the node that connects from each loopback address; all other addresses belong to clients.
@@ -61,15 +61,10 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._missed: list[str] = []
         """The removed rules that had changed no request, in words."""
-        self._thread: LoopThread
-        self._is_running = False
-
-    # ------------------------------------------------------------------ start and end
-
-    def start(self) -> None:
-        """Start the thread."""
         self._thread = LoopThread("understudy-proxy")
         self._is_running = True
+
+    # ------------------------------------------------------------------ listeners and the end
 
     def stop(self) -> None:
         """Reset all connections, close the listeners and end the thread. Harmless if it has ended."""

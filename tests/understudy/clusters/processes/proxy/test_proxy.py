@@ -63,7 +63,6 @@ def node() -> Iterator[Node]:
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
     found = Proxy({"127.0.1.2": "broker-2"})
-    found.start()
     yield found
     found.stop()
 
