@@ -104,14 +104,13 @@ class SparkReplay:
         progress(f"writing the tables to {output}")
         session = SparkSession(self._context)
         with spark_errors(f"the tables cannot be written to {output}"):
-            for name in TABLES:
-                rows = session.read.schema(ddl(table_schema(name))).json(kept.flatMap(rows_of(name)))
-                rows.write.parquet(str((output / name).absolute()))
             again = [result.group for result in results]
             all_rows = self._distributed(again).flatMap(row_table_rows_of_files).persist(StorageLevel.DISK_ONLY)
-            for name in ROW_TABLES:
-                rows = session.read.schema(ddl(table_schema(name))).json(all_rows.flatMap(rows_named(name)))
-                rows.write.parquet(str((output / name).absolute()))
+            tables = {name: kept.flatMap(rows_of(name)) for name in TABLES}
+            tables |= {name: all_rows.flatMap(rows_named(name)) for name in ROW_TABLES}
+            for name, rows in tables.items():
+                found = session.read.schema(ddl(table_schema(name))).json(rows)
+                found.write.parquet(str((output / name).absolute()))
         return results
 
     def _distributed(self, groups: Sequence[RunFiles]) -> RDD[tuple[RunFiles, ...]]:
