@@ -10,7 +10,6 @@ from typing import Final
 import msgspec
 
 from understudy.clusters.processes.local_cluster import LocalCluster
-from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.reader import read
 from understudy.trials.experiments.engine import ExperimentEngine
 from understudy.trials.experiments.judging import judge
@@ -109,7 +108,4 @@ def write(verdict: Verdict, folder: Path, *, page: str = "") -> None:
 
 def write_trace(verdict: Verdict, folder: Path) -> None:
     """Write the trace of a run whose event logs are in the folder. Raises OSError."""
-    records: dict[str, list[Envelope]] = {}
-    for record in read([folder]).records:
-        records.setdefault(record.node, []).append(record)
-    (folder / TRACE).write_bytes(trace_json(verdict.timeline, records))
+    (folder / TRACE).write_bytes(trace_json(verdict.timeline, read([folder]).records))

@@ -24,7 +24,7 @@ from understudy.foundation.eventlog.records import (
     ResponseReceived,
     ResponseSent,
 )
-from understudy.history.reading.order import Identity, identity_of, in_order
+from understudy.history.reading.order import Identity, identity_of
 from understudy.trials.experiments.report.timeline import Timeline, TimelineSpan, load_begun_ms
 
 TraceEvent: TypeAlias = dict[str, Any]
@@ -62,25 +62,26 @@ _Arrows: TypeAlias = Mapping[Identity, int]
 """The number of an arrow by the records at its two ends."""
 
 
-def trace_json(timeline: Timeline, records: Mapping[str, Sequence[Envelope]]) -> bytes:
+def trace_json(timeline: Timeline, records: Sequence[Envelope]) -> bytes:
     """Return the trace of a run as JSON.
 
     Args:
         timeline: the timeline of the run.
-        records: the records of each node, by its name.
+        records: the records of all nodes, in the order of `in_order`.
     """
     return msgspec.json.encode({"displayTimeUnit": "ms", "traceEvents": list(_events(timeline, records))})
 
 
-def _events(timeline: Timeline, records: Mapping[str, Sequence[Envelope]]) -> Iterator[TraceEvent]:
-    origin_ms = min((record.mono_ms for each in records.values() for record in each), default=0.0)
-    begun_ms = load_begun_ms(record for each in records.values() for record in each) - origin_ms
+def _events(timeline: Timeline, records: Sequence[Envelope]) -> Iterator[TraceEvent]:
+    origin_ms = min((record.mono_ms for record in records), default=0.0)
+    begun_ms = load_begun_ms(records) - origin_ms
     arrows = _arrows(records)
-    for process, node in enumerate(sorted(records), start=1):
+    for process, node in enumerate(sorted({record.node for record in records}), start=1):
+        own = [record for record in records if record.node == node]
         shown = [
             *_spans(_Track.STATE, timeline.states.get(node, ()), begun_ms),
             *_spans(_Track.CONTROLLER, timeline.reigns.get(node, ()), begun_ms),
-            *_of_records(sorted(records[node], key=lambda record: record.mono_ms), origin_ms, arrows),
+            *_of_records(sorted(own, key=lambda record: record.mono_ms), origin_ms, arrows),
         ]
         yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": node}}
         for track in sorted({event["tid"] for event in shown}):
@@ -95,11 +96,11 @@ def _spans(track: _Track, spans: Iterable[TimelineSpan], begun_ms: float) -> Ite
         yield _slice(track, span.state, begun_ms + span.from_ms, span.to_ms - span.from_ms, {})
 
 
-def _arrows(records: Mapping[str, Sequence[Envelope]]) -> dict[Identity, int]:
+def _arrows(records: Iterable[Envelope]) -> dict[Identity, int]:
     """Number the requests of which both the sending and the receipt are on record."""
     found: dict[Identity, int] = {}
     sent: dict[_Sent, Envelope] = {}
-    for record in in_order(record for each in records.values() for record in each):
+    for record in records:
         match record.data:
             case RequestSent(to=to, client_id=client_id, correlation_id=number):
                 sent[_Sent(f"broker-{to}", client_id, number)] = record
