@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks import measured_command
 from benchmarks.rows import Row
+from devtools.standalone_spark import StandaloneCluster
 from understudy.clusters.java import choose_java
-from understudy.spark.standalone import StandaloneCluster
 
 SEEDS = int(os.environ.get("UNDERSTUDY_BENCH_SEEDS", "400"))
 SECONDS = 60

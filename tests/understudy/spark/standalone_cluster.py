@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from understudy.spark.standalone import START_TIMEOUT_S, StandaloneCluster
+from devtools.standalone_spark import START_TIMEOUT_S, StandaloneCluster
 
 __all__ = ["KillInTheMiddle", "StandaloneCluster", "port_of_no_server"]
 

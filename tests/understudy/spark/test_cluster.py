@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from devtools.standalone_spark import START_TIMEOUT_S
 from tests.foundation.eventlog.stories import RandomRun
 from tests.understudy.history.lake.lakes import assert_holds, counted_files, files_below, take
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
@@ -33,7 +34,6 @@ from understudy.spark import compare_job, ingest_job, replay_job
 from understudy.spark.context import SparkFailed, SparkSettings, spark_context
 from understudy.spark.ingest_job import SparkEngine
 from understudy.spark.replay_job import SparkReplay
-from understudy.spark.standalone import START_TIMEOUT_S
 
 pytestmark = pytest.mark.xdist_group("spark cluster")
 
@@ -155,7 +155,7 @@ STARTED_AND_KILLED = """
 import os, signal, sys
 from pathlib import Path
 from understudy.clusters.java import choose_java
-from understudy.spark.standalone import StandaloneCluster
+from devtools.standalone_spark import StandaloneCluster
 
 with StandaloneCluster(Path(sys.argv[1]), choose_java(), workers=1) as cluster:
     print(cluster.workers[0].pid, flush=True)
