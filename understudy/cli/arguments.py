@@ -63,7 +63,7 @@ def add_java_home(parser: argparse.ArgumentParser, use: str = "to use") -> None:
 
 def add_spark(parser: argparse.ArgumentParser) -> None:
     """Add the flags about where and how Spark runs."""
-    parser.add_argument("--master", default="local[*]", metavar="URL", help="the master of Spark (default %(default)s)")
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="the master of Spark")
     parser.add_argument("--driver-memory", metavar="SIZE", help="the heap of Spark's Java, for example 4g")
     add_java_home(parser)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import shtab
 
-from understudy.cli.command_parser import CommandParser, UnderstudyParser
+from understudy.cli.command_parser import CommandParser, PreformattedHelp, UnderstudyParser
 from understudy.cli.main import parser
 from understudy.cli.overview import VERBS
 from understudy.clusters.verb_table import TARGETS
@@ -33,7 +33,7 @@ installation:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _INSTALLATION
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.formatter_class = PreformattedHelp
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
 
 

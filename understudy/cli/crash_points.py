@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at", metavar="POINT/N", help="only when a controller reaches POINT for the N-th time (default each time)"
     )
-    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (default 1)")
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on")
     add_events_folder(parser, "--at")
 
 

@@ -38,34 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     number = arguments.count
     parser.add_argument("--seeds", type=number, metavar="N", help="stop after N seeds")
     parser.add_argument("--minutes", type=number, metavar="N", help="stop after N minutes")
-    parser.add_argument(
-        "--failures",
-        type=number,
-        default=MOST_FAILURES,
-        metavar="N",
-        help="stop after N failed seeds (default %(default)s)",
-    )
-    parser.add_argument(
-        "--from", type=number, default=1, metavar="SEED", dest="first", help="the first seed (default 1)"
-    )
+    parser.add_argument("--failures", type=number, default=MOST_FAILURES, metavar="N", help="stop after N failed seeds")
+    parser.add_argument("--from", type=number, default=1, metavar="SEED", dest="first", help="the first seed")
     parser.add_argument(
         "--seconds",
         type=number,
         metavar="N",
         default=SECONDS,
-        help="simulated seconds per seed, two thirds under faults (default %(default)s)",
+        help="simulated seconds per seed, two thirds under faults",
     )
-    parser.add_argument("--workers", type=number, default=1, metavar="N", help="processes to run seeds on (default 1)")
+    parser.add_argument("--workers", type=number, default=1, metavar="N", help="processes to run seeds on")
     parser.add_argument("--spark", metavar="URL", help="run the seeds in Spark at this master, for example local[*]")
     parser.add_argument(
         "--without", metavar="FENCE", help="switch a fence off, to see that a seed finds it; several are joined by +"
     )
     parser.add_argument(
-        "--dir",
-        type=Path,
-        default=FOLDER,
-        metavar="DIR",
-        help="write down failed seeds in this folder (default %(default)s)",
+        "--dir", type=Path, default=FOLDER, metavar="DIR", help="write down failed seeds in this folder"
     )
     parser.add_argument(
         "--shrink-runs", type=number, metavar="N", help="how many runs shrinking a failed seed may take (default 200)"

@@ -45,9 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pattern", metavar="PATTERN", help="log4j's ConversionPattern of the logs (default [%%d] %%p %%m (%%c)%%n)"
     )
-    parser.add_argument(
-        "--timezone", default="UTC", metavar="ZONE", help="the zone of the lines' times (default %(default)s)"
-    )
+    parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="the zone of the lines' times")
     parser.add_argument("--run", dest="run_id", default="", metavar="NAME", help="the run id (default the first time)")
     folder = parser.add_argument(
         "--dir", type=Path, required=True, metavar="DIR", help="a new folder for the event logs"

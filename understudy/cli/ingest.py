@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("auto", "spark", "python"),
         default="auto",
-        help="python is this process and needs no Java; auto takes it below 16 MiB of logs (default %(default)s)",
+        help="python is this process and needs no Java; auto takes it below 16 MiB of logs",
     )
     add_spark(parser)
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.cli.arguments import Failed, above_zero, count, reported_as, seconds, servers
+from understudy.cli.command_parser import PreformattedHelp
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.kafka_tools.errors import ToolError
 from understudy.kafka_tools.mirror.errors import MirrorError
@@ -29,7 +30,7 @@ _MEGABYTE = 1_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.formatter_class = PreformattedHelp
     parser.add_argument(
         "--from", dest="source", type=servers, required=True, metavar="HOST:PORT,…", help="the source cluster"
     )
@@ -63,22 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="end when all is copied that was there at the beginning")
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument("--max-rate", type=_rate, metavar="MB/S", help="read at most this number of megabytes a second")
+    parser.add_argument("--buffer", type=count, default=64, metavar="MB", help="hold no more megabytes of records")
     parser.add_argument(
-        "--buffer", type=count, default=64, metavar="MB", help="hold no more megabytes of records (default %(default)s)"
+        "--interval", type=seconds, default=5.0, metavar="SECONDS", help="the time between two lines of progress"
     )
     parser.add_argument(
-        "--interval",
-        type=seconds,
-        default=5.0,
-        metavar="SECONDS",
-        help="the time between two lines of progress (default %(default)g)",
-    )
-    parser.add_argument(
-        "--refresh",
-        type=seconds,
-        default=30.0,
-        metavar="SECONDS",
-        help="the time between two looks for topics (default %(default)g)",
+        "--refresh", type=seconds, default=30.0, metavar="SECONDS", help="the time between two looks for topics"
     )
 
 

@@ -26,14 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--switch", action="append", metavar="NAME", help="only this fence or fix; may be repeated (default all)"
     )
-    parser.add_argument(
-        "--seeds", type=count, default=100, metavar="N", help="maximum number of seeds for each (default 100)"
-    )
-    parser.add_argument("--from", type=int, default=0, dest="first", metavar="SEED", help="the first seed (default 0)")
-    parser.add_argument(
-        "--seconds", type=count, default=30, metavar="N", help="simulated seconds per seed (default 30)"
-    )
-    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on (default 1)")
+    parser.add_argument("--seeds", type=count, default=100, metavar="N", help="maximum number of seeds for each")
+    parser.add_argument("--from", type=int, default=0, dest="first", metavar="SEED", help="the first seed")
+    parser.add_argument("--seconds", type=count, default=30, metavar="N", help="simulated seconds per seed")
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to work on")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the results into the table of this page")
     parser.add_argument(
         "--experiments-only",

@@ -19,9 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="+", type=Path, metavar="RUN", help="a run folder; or folders or files of event logs"
     )
     parser.add_argument("--run-id", metavar="ID", help="the run to show, if the logs have several")
-    parser.add_argument(
-        "-o", "--output", type=Path, default=OUTPUT, metavar="FILE", help="write this file (default %(default)s)"
-    )
+    parser.add_argument("-o", "--output", type=Path, default=OUTPUT, metavar="FILE", help="write this file")
     parser.add_argument(
         "--from", dest="from_s", type=_seconds, metavar="SECONDS", help="show the run from this time after its start"
     )

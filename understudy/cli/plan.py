@@ -50,33 +50,19 @@ def _register_replicas(what: Verbs) -> None:
     where.add_argument("--brokers", type=_brokers, metavar="IDS", help="brokers without racks, for example 0-5")
     where.add_argument("--rack", nargs="+", type=_rack, metavar="NAME=IDS", help="racks, for example r1=0-2 r2=3,4")
     parser.add_argument("--partitions", type=_amount, required=True, metavar="N", help="of the topic")
+    parser.add_argument("--replication-factor", type=_amount, default=3, metavar="N", help="replicas of a partition")
     parser.add_argument(
-        "--replication-factor",
-        type=_amount,
-        default=3,
-        metavar="N",
-        help="replicas of a partition (default %(default)s)",
+        "--start", type=_place, default=0, metavar="PLACE", help="the place of the first replica; Kafka draws it"
     )
     parser.add_argument(
-        "--start",
-        type=_place,
-        default=0,
-        metavar="PLACE",
-        help="the place of the first replica; Kafka draws it (default %(default)s)",
-    )
-    parser.add_argument(
-        "--shift",
-        type=_place,
-        default=0,
-        metavar="N",
-        help="the distance of the second; Kafka draws it (default %(default)s)",
+        "--shift", type=_place, default=0, metavar="N", help="the distance of the second; Kafka draws it"
     )
     parser.add_argument(
         "--first-partition",
         type=_place,
         default=0,
         metavar="N",
-        help="the first partition to place, of a topic that grows (default 0)",
+        help="the first partition to place, of a topic that grows",
     )
     parser.add_argument("--disable-rack-aware", action="store_true", help="place as if there were no racks")
     _finish(parser, _replicas)
@@ -92,19 +78,9 @@ def _register_keys(what: Verbs) -> None:
     parser.add_argument("--partitions", type=_amount, required=True, metavar="N", help="of the topic")
     parser.add_argument("--grown-to", type=_amount, metavar="N", help="show also what N partitions would change")
     parser.add_argument("--without-key", type=_amount, default=0, metavar="N", help="send N records without a key")
-    parser.add_argument(
-        "--record-bytes", type=_amount, default=1_000, metavar="N", help="the size of a record (default %(default)s)"
-    )
-    parser.add_argument(
-        "--batch-size",
-        type=_amount,
-        default=16_384,
-        metavar="N",
-        help="batch.size of the producer (default %(default)s)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="what chance is drawn from (default %(default)s)"
-    )
+    parser.add_argument("--record-bytes", type=_amount, default=1_000, metavar="N", help="the size of a record")
+    parser.add_argument("--batch-size", type=_amount, default=16_384, metavar="N", help="batch.size of the producer")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="what chance is drawn from")
     _finish(parser, _keys)
 
 
@@ -116,9 +92,7 @@ def _register_members(what: Verbs) -> None:
         "the order given. A MEMBER is NAME, NAME:TOPIC,… for one that is subscribed to some topics only, and "
         "NAME@RACK or NAME:TOPIC,…@RACK for one in a rack.",
     )
-    parser.add_argument(
-        "--assignor", choices=tuple(ASSIGNORS), default="range", help="the strategy (default %(default)s)"
-    )
+    parser.add_argument("--assignor", choices=tuple(ASSIGNORS), default="range", help="the strategy")
     parser.add_argument(
         "--topic", nargs="+", type=_topic, required=True, action="extend", metavar="NAME:PARTITIONS", help="topics"
     )
@@ -132,13 +106,7 @@ def _register_members(what: Verbs) -> None:
         "--leave", nargs="+", action=_ChangeAction, metavar="NAME", help="members that leave, one after the other"
     )
     parser.add_argument("--rack", nargs="+", type=_rack, metavar="NAME=IDS", help="place the replicas on these brokers")
-    parser.add_argument(
-        "--replication-factor",
-        type=_amount,
-        default=3,
-        metavar="N",
-        help="replicas of a partition (default %(default)s)",
-    )
+    parser.add_argument("--replication-factor", type=_amount, default=3, metavar="N", help="replicas of a partition")
     parser.add_argument(
         "--order",
         type=_order,

@@ -40,25 +40,13 @@ def register(plans: Verbs) -> None:
     parser.add_argument("--bootstrap-server", type=servers, metavar="HOST:PORT,…", help="the cluster to measure")
     parser.add_argument("--producer-rate", type=_rate, metavar="RATE", help="Tp, in place of measuring it")
     parser.add_argument("--consumer-rate", type=_rate, metavar="RATE", help="Tc, in place of measuring it")
-    parser.add_argument(
-        "--replication-factor", type=count, default=3, metavar="N", help="replicas of a partition (default %(default)s)"
-    )
+    parser.add_argument("--replication-factor", type=count, default=3, metavar="N", help="replicas of a partition")
     parser.add_argument(
         "--brokers", type=count, metavar="N", help="the number of brokers (default the cluster's, or 3)"
     )
-    parser.add_argument(
-        "--message-size", type=count, default=1_000, metavar="BYTES", help="the size of a record (default %(default)s)"
-    )
-    parser.add_argument(
-        "--batch-size",
-        type=count,
-        default=65_536,
-        metavar="BYTES",
-        help="batch.size of the producer (default %(default)s)",
-    )
-    parser.add_argument(
-        "--seconds", type=count, default=5, metavar="N", help="the seconds of each measurement (default %(default)s)"
-    )
+    parser.add_argument("--message-size", type=count, default=1_000, metavar="BYTES", help="the size of a record")
+    parser.add_argument("--batch-size", type=count, default=65_536, metavar="BYTES", help="batch.size of the producer")
+    parser.add_argument("--seconds", type=count, default=5, metavar="N", help="the seconds of each measurement")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="print JSON")
     shown.add_argument("--html", type=Path, metavar="FILE", help="write a page for a browser instead of text")

@@ -36,10 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     accept_old_words(parser, folder, "--output")
     parser.add_argument("--json", action="store_true", help="print all tables as JSON")
     parser.add_argument(
-        "--engine",
-        choices=("spark", "python"),
-        default="spark",
-        help="python needs no Java, and is for small logs (default %(default)s)",
+        "--engine", choices=("spark", "python"), default="spark", help="python needs no Java, and is for small logs"
     )
     add_spark(parser)
     _add_following(parser)

@@ -26,16 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--seed", type=count, metavar="N", help="replay this seed, and print its schedule of faults")
     which.add_argument("--seeds", type=count, metavar="N", help="run N seeds")
     which.add_argument("--plan", type=Path, metavar="FILE", help="replay a plan that `understudy hunt` has shrunk")
-    parser.add_argument(
-        "--from", type=count, default=1, metavar="SEED", dest="first", help="the first of --seeds (default 1)"
-    )
+    parser.add_argument("--from", type=count, default=1, metavar="SEED", dest="first", help="the first of --seeds")
     parser.add_argument(
         "--seconds",
         type=count,
         metavar="N",
         help=f"simulated seconds per seed, two thirds under faults (default {SECONDS})",
     )
-    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on (default 1)")
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="processes to run seeds on")
     add_events_folder(parser, "--seed or --plan")
     parser.add_argument(
         "--no-groups",

@@ -56,14 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="lasts",
         default=DEFAULT_FOR,
         metavar="DURATION",
-        help="how long in all, earlier sessions included (default %(default)s)",
+        help="how long in all, earlier sessions included",
     )
     parser.add_argument("--seed", type=count, metavar="N", help="what chance is drawn from (default a new seed)")
     parser.add_argument(
         "--settle",
         default=DEFAULT_SETTLE,
         metavar="DURATION",
-        help="how long the cluster may take to settle after a fault (default %(default)s)",
+        help="how long the cluster may take to settle after a fault",
     )
     parser.add_argument(
         "--allow-majority", action="store_true", help="also take the majority of an ISR, or all of it, away"

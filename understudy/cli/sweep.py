@@ -46,31 +46,15 @@ _RUNS_PER_PROCESS = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--brokers", type=counts, default=(3,), metavar="N,…", help="numbers of brokers, from 2")
+    parser.add_argument("--partitions", type=counts, default=(100,), metavar="N,…", help="numbers of partitions")
     parser.add_argument(
-        "--brokers", type=counts, default=(3,), metavar="N,…", help="numbers of brokers, from 2 (default 3)"
+        "--session-timeout-ms", type=counts, default=(6000,), metavar="MS,…", help="ZooKeeper session timeouts"
     )
+    parser.add_argument("--fault", type=names, default=("kill",), metavar="FAULT,…", help="kill, pause, or both")
+    parser.add_argument("--repeat", type=count, default=10, metavar="N", help="runs with the same settings")
     parser.add_argument(
-        "--partitions", type=counts, default=(100,), metavar="N,…", help="numbers of partitions (default 100)"
-    )
-    parser.add_argument(
-        "--session-timeout-ms",
-        type=counts,
-        default=(6000,),
-        metavar="MS,…",
-        help="ZooKeeper session timeouts (default 6000)",
-    )
-    parser.add_argument(
-        "--fault", type=names, default=("kill",), metavar="FAULT,…", help="kill, pause, or both (default kill)"
-    )
-    parser.add_argument(
-        "--repeat", type=count, default=10, metavar="N", help="runs with the same settings (default 10)"
-    )
-    parser.add_argument(
-        "--seed",
-        type=count,
-        default=1,
-        metavar="N",
-        help="the seed of the first of --repeat; the next are N+1 … (default 1)",
+        "--seed", type=count, default=1, metavar="N", help="the seed of the first of --repeat; the next are N+1 …"
     )
     folder = parser.add_argument(
         "--dir", type=Path, required=True, metavar="DIR", help="the folder for the runs; a sweep continues in it"

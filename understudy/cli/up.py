@@ -48,13 +48,7 @@ _ANSWER_TIMEOUT_S = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--brokers",
-        type=count,
-        default=DEFAULT_BROKERS,
-        metavar="N",
-        help="the number of brokers (default %(default)s)",
-    )
+    parser.add_argument("--brokers", type=count, default=DEFAULT_BROKERS, metavar="N", help="the number of brokers")
     parser.add_argument(
         "--racks", type=names, metavar="A,B,C", help="the brokers' racks, repeated if there are more brokers"
     )
@@ -72,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=DEFAULT_SESSION_TIMEOUT_MS,
         metavar="MS",
-        help="the brokers' ZooKeeper session timeout (default %(default)s)",
+        help="the brokers' ZooKeeper session timeout",
     )
     parser.add_argument(
         "--override",

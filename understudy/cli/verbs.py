@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from understudy.cli.arguments import BadInput, Failed, reported_as
+from understudy.cli.command_parser import PreformattedHelp
 from understudy.cli.interruptions import interruptible
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.compose_project import ComposeProject, Service
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verb = VERBS[name]
     parser.description = f"On a running cluster: {verb.meaning}."
     parser.epilog = f"targets:\n{_TARGETS}\n\nIt is on record in the event log of the run before it is done."
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.formatter_class = PreformattedHelp
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `understudy up` named")
     parser.add_argument("target", metavar="TARGET", help="a broker's id or a role, see below")
     if name == ARM:

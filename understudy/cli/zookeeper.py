@@ -18,22 +18,12 @@ _CHECK_INTERVAL_S = 1.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--port",
-        type=port,
-        default=DEFAULT_PORT,
-        metavar="PORT",
-        help="client port; 0 for any free one (default %(default)s)",
+        "--port", type=port, default=DEFAULT_PORT, metavar="PORT", help="client port; 0 for any free one"
     )
-    parser.add_argument(
-        "--host", default="127.0.0.1", metavar="HOST", help="address to bind; 0.0.0.0 for all (default %(default)s)"
-    )
+    parser.add_argument("--host", default="127.0.0.1", metavar="HOST", help="address to bind; 0.0.0.0 for all")
     parser.add_argument("--dir", type=Path, required=True, metavar="DIR", help="the folder of its data and its log")
     parser.add_argument(
-        "--tick-time-ms",
-        type=count,
-        default=200,
-        metavar="MS",
-        help="ZooKeeper's tickTime, the step of session expiry (default %(default)s)",
+        "--tick-time-ms", type=count, default=200, metavar="MS", help="ZooKeeper's tickTime, the step of session expiry"
     )
     add_java_home(parser)
 

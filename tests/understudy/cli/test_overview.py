@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from understudy.cli.command_parser import CommandParser
 from understudy.cli.main import main, parser
 from understudy.cli.overview import GROUPS, VERBS
 from understudy.kafka_tools.names import NAMES as TOOLS
@@ -114,6 +116,28 @@ def test_a_flag_is_explained(name: str) -> None:
     assert not re.search(r"\((all|everywhere|%\(default\)\w|\d+)\)", action.help), "a default that is not called so"
     if action.nargs != 0 and action.choices is None:
         assert action.metavar is not None, "argparse would make a name of the flag"
+
+
+def test_the_help_of_a_flag_has_its_default() -> None:
+    below = CommandParser(prog="verb")
+    for name, default in (("--a", 3), ("--b", 5.0), ("--c", (1, 2)), ("--d", "100%"), ("--e", Path("runs/x"))):
+        below.add_argument(name, default=default, help=f"the value {name[2:]}")
+    below.add_argument("--f", help="given (default the first time)", default=7)
+    for name, nothing in (("--g", None), ("--h", ""), ("--i", False), ("--j", [])):
+        below.add_argument(name, default=nothing, help=f"the value {name[2:]}")
+    found = re.findall(r"(?:the value|given) .*", below.format_help())
+    assert found == [
+        "the value a (default 3)",
+        "the value b (default 5)",
+        "the value c (default 1,2)",
+        "the value d (default 100%)",
+        "the value e (default runs/x)",
+        "given (default the first time)",
+        "the value g",
+        "the value h",
+        "the value i",
+        "the value j",
+    ]
 
 
 def test_an_action_of_a_verb_is_explained() -> None:
