@@ -14,6 +14,7 @@ from pathlib import Path
 
 from understudy.cli.arguments import BadInput, Failed, add_events_folder, claim_for_events, count
 from understudy.cli.progress import Progress
+from understudy.foundation.cluster.grouping import grouped
 from understudy.trials.seeds.crash_points import (
     ControllerFault,
     CrashPointOutcome,
@@ -103,9 +104,7 @@ def _table(
     outcomes: list[CrashPointOutcome],
     faults: tuple[str, ...],
 ) -> Iterator[str]:
-    by_cell: dict[tuple[str, str, str], list[CrashPointOutcome]] = {}
-    for outcome in outcomes:
-        by_cell.setdefault((outcome.procedure, outcome.at.point, outcome.fault.value), []).append(outcome)
+    by_cell = grouped(((each.procedure, each.at.point, each.fault.value), each) for each in outcomes)
     yield f"{'procedure and point':<40}" + "".join(f"{fault:>13}" for fault in faults)
     for procedure, fault_free in zip(procedures, fault_free_runs, strict=True):
         yield procedure.name
@@ -125,7 +124,7 @@ def _table(
     )
 
 
-def _cell(outcomes: list[CrashPointOutcome]) -> str:
+def _cell(outcomes: tuple[CrashPointOutcome, ...]) -> str:
     fenced = sum(bool(outcome.fenced) for outcome in outcomes)
     bad = sum(bool(outcome.problems) for outcome in outcomes)
     return f"{len(outcomes)}" + (f" ({fenced})" if fenced else "") + ("!" * bool(bad))

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeAlias
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.history.metrics.metric_tables import PHASES, Failover, RunMetrics, Settings
-from understudy.history.reading.run_records import grouped, micros
+from understudy.history.reading.run_records import micros
 
 SETTINGS: tuple[str, ...] = tuple(Settings.__struct_fields__)
 """Names of the settings by which runs can be grouped."""

@@ -15,13 +15,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.history.kafka_logs import broker_lines, controller_lines
 from understudy.history.kafka_logs.cluster_state import ImportedCluster
 from understudy.history.kafka_logs.entries import Entry, EntryKind, LogError, LogSource, log_sources
 from understudy.history.kafka_logs.pattern import LinePattern
 from understudy.history.kafka_logs.statements import IDENT, Line, Statement
 from understudy.history.kafka_logs.transactions import DatedTransaction, Logged, TransactionImporter, dated
-from understudy.history.reading.run_records import grouped
 from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, iterate_transaction_logs
 
 MAX_SAMPLES: Final = 3

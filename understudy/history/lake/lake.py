@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake.columns import FINDINGS, RUN_TABLES
 from understudy.history.lake.manifest import LakeError, NotALake, Part, RunEntry, read_newest
 from understudy.history.lake.parts import RECORDS, TABLES_FOLDER, path_of, schema_of
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
 from understudy.history.reading.findings import LogFinding
-from understudy.history.reading.run_records import grouped
 
 NEEDED_AGAIN = "ingest the logs of its runs again"
 
@@ -132,7 +132,7 @@ class Lake:
             rows = {table: self._rows_by_run(name, part, table) for table in TABLES}
             for run in runs:
                 yield RunMetrics(
-                    run=run, **{table: _content(run, table, found.get(run, [])) for table, found in rows.items()}
+                    run=run, **{table: _content(run, table, found.get(run, ())) for table, found in rows.items()}
                 )
 
     def findings(self) -> tuple[LogFinding, ...]:
@@ -160,7 +160,7 @@ class Lake:
         defaults = _defaults(name)
         return pa.table([_fitted(found, field, defaults.get(field.name)) for field in schema], schema=schema)
 
-    def _rows_by_run(self, part: str, held: Part, table: str) -> dict[str, list[dict[str, Any]]]:
+    def _rows_by_run(self, part: str, held: Part, table: str) -> dict[str, tuple[dict[str, Any], ...]]:
         folder = f"{TABLES_FOLDER}/{table}"
         if folder not in held.rows:
             return {}
@@ -184,7 +184,7 @@ def _fitted(table: pa.Table, field: pa.Field, default: object) -> pa.ChunkedArra
     return found if found.type.equals(field.type) else pa.array(found.to_pylist(), field.type)
 
 
-def _content(run: str, name: str, rows: list[dict[str, Any]]) -> Any:
+def _content(run: str, name: str, rows: Sequence[dict[str, Any]]) -> Any:
     try:
         found: tuple[Table, ...] = msgspec.convert(rows, tuple[TABLES[name], ...])  # type: ignore[valid-type]  # a value
         if name not in _ONE_ROW:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     BrokersChanged,
@@ -26,7 +27,7 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.history.metrics.metric_tables import PartitionNumbers
 from understudy.history.metrics.silences import Silences
-from understudy.history.reading.run_records import At, RunRecords, StateRecord, broker_node, firsts, grouped, millis
+from understudy.history.reading.run_records import At, RunRecords, StateRecord, broker_node, firsts, millis
 
 UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")

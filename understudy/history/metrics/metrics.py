@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import (
     Envelope,
     EventEnded,
@@ -41,7 +42,6 @@ from understudy.history.metrics.settings import settings_row
 from understudy.history.reading.run_records import (
     RunRecords,
     first_by_cause,
-    grouped,
     micros,
     millis,
     optional_millis,

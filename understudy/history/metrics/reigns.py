@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from typing import NamedTuple, Protocol, TypeVar
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import (
     ContextLoaded,
     ControllerElected,
@@ -32,7 +33,6 @@ from understudy.history.reading.run_records import (
     RunRecords,
     first_by_cause,
     firsts,
-    grouped,
     millis,
     optional_millis,
 )

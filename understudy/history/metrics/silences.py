@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import SessionOpened
 from understudy.history.metrics.settings import settings_row
-from understudy.history.reading.run_records import Incarnation, RunRecords, grouped
+from understudy.history.reading.run_records import Incarnation, RunRecords
 
 
 class Silences:

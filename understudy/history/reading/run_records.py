@@ -319,14 +319,6 @@ def _moved(key: Key, us: int) -> Key:
 # ------------------------------------------------------------------ records of one kind
 
 
-def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
-    """Return the values of each key, in their order."""
-    groups: dict[K, list[V]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
-
-
 def firsts(pairs: Iterable[tuple[K, V]]) -> dict[K, V]:
     """Return the first value of each key."""
     found: dict[K, V] = {}

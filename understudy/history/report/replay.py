@@ -14,12 +14,13 @@ from pathlib import Path
 
 import msgspec
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.history.metrics.metric_tables import PartitionNumbers, RunMetrics, Table
 from understudy.history.metrics.metrics import measure_records
 from understudy.history.metrics.row_tables import ROW_TABLES, rows
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.reader import RunsReading, read_runs
-from understudy.history.reading.run_records import RunRecords, grouped
+from understudy.history.reading.run_records import RunRecords
 from understudy.history.report.runs import FoundLogs, RunFiles, find_logs, joined
 
 WORST_PARTITIONS = 5

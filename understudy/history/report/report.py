@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.fences import Fence
 from understudy.history.metrics.metric_tables import (
     PHASES,
@@ -26,7 +27,7 @@ from understudy.history.metrics.metric_tables import (
 )
 from understudy.history.metrics.metrics import nearest_rank
 from understudy.history.reading.findings import LogFinding
-from understudy.history.reading.run_records import grouped, micros
+from understudy.history.reading.run_records import micros
 from understudy.history.report.replay import Replay, worst_partitions
 from understudy.history.report.runs import DIFFERENT_RUNS
 from understudy.history.writing import WIDTH, counted, fitted

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.history.reading.file_marks import by_name, continues, mark
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
 from understudy.history.reading.reader import find_files
-from understudy.history.reading.run_records import grouped
 
 TASK_BYTES = 8 * 1024 * 1024
 """Size of the tasks into which runs are packed, some 25,000 records: a task then outlasts its start in Spark."""
