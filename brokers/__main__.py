@@ -88,6 +88,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = unknown_keys(properties)
     if unknown:
         log.warning("these configurations are not known", keys=unknown)
+    out_of_reach = config.endpoints_out_of_reach()
+    if out_of_reach:
+        log.warning(
+            "listeners that are advertised to other machines are bound to the loopback address only: give them a host "
+            "in listeners, such as 0.0.0.0",
+            listeners=[f"{at.listener}://{at.host}:{at.port}" for at in out_of_reach],
+        )
     if config.understudy_switches_off:
         off = config.understudy_switches_off
         log.warning("protections against known faults are switched off: this broker may lose data", switches=off)

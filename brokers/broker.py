@@ -68,6 +68,7 @@ from understudy.brokers.world import World
 from understudy.controller.feature_cache import FinalizedFeatureCache
 from understudy.controller.kafka_controller import KafkaController
 from understudy.foundation.cluster.broker import Broker as BrokerInfo
+from understudy.foundation.cluster.broker import EndPoint
 from understudy.foundation.cluster.identifiers import BrokerId, TopicId, TopicPartition, random_topic_id
 from understudy.foundation.eventlog.records import ProcessExiting
 from understudy.foundation.metrics.mbeans import MetricReading
@@ -182,7 +183,7 @@ class KafkaBroker:
         ports = await server.bind_wildcard_ports()
         await self._serve_metrics()
         registration = self._registration = self._registration_at(broker_id, ports)
-        await registration.check_endpoints(zk, self.config.advertised_endpoints())
+        await registration.check_endpoints(zk, self._advertised_endpoints())
         coordinator_partitions = await read_partition_counts(zk, self.config)
         services = self._services = self._assemble(
             broker_id, cluster_id, registration, session, supervisor, coordinator_partitions
@@ -281,13 +282,19 @@ class KafkaBroker:
             bound = await self._metrics_server.start(host, port)
             self.world.disk.write(ADDRESS_FILE, f"{host}:{bound}\n".encode())
 
+    def _advertised_endpoints(self) -> tuple[EndPoint, ...]:
+        return tuple(
+            endpoint if endpoint.host else endpoint._replace(host=self.world.host_name())
+            for endpoint in self.config.advertised_endpoints()
+        )
+
     def _info(self, broker_id: BrokerId, ports: Mapping[str, int]) -> BrokerInfo:
         """The registration of this broker. Port 0 in an advertised listener stands for the port that was bound; a
         listener that could not be bound is not advertised.
         """
         endpoints = (
             endpoint._replace(port=endpoint.port or ports[endpoint.listener])
-            for endpoint in self.config.advertised_endpoints()
+            for endpoint in self._advertised_endpoints()
             if endpoint.listener in ports
         )
         return BrokerInfo(id=broker_id, endpoints=tuple(endpoints), rack=self.config.broker_rack)

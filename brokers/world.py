@@ -160,6 +160,7 @@ class World:
 
     Attributes:
         offload: runs work of more than some milliseconds without stopping the event loop.
+        host_name: returns the name by which other machines reach this one; it may ask the DNS.
     """
 
     zookeeper: ZooKeeper
@@ -172,3 +173,4 @@ class World:
     points: Points
     loggers: LoggerLevels = field(default_factory=LoggerLevels)
     offload: Offload = at_once
+    host_name: Callable[[], str] = lambda: "localhost"

@@ -27,7 +27,7 @@ from understudy.brokers.config.config_def import (
     ConfigType,
     ConfigValue,
 )
-from understudy.brokers.config.listeners import Listeners
+from understudy.brokers.config.listeners import LOOPBACK, Listeners
 from understudy.controller.settings import ControllerSettings
 from understudy.foundation.cluster.broker import EndPoint, SecurityProtocol
 from understudy.foundation.cluster.metadata_version import LATEST_PRODUCTION, MetadataVersion
@@ -325,6 +325,12 @@ class KafkaConfig:
     understudy_source_address: str | None = _key(
         STRING, None, "Bind outgoing connections to this local address; for experiments.", internal=True
     )
+    understudy_listeners_empty_host: str = _key(
+        STRING,
+        LOOPBACK,
+        "The address that a listener without a host binds; 0.0.0.0 is every interface, as in Kafka.",
+        internal=True,
+    )
     understudy_switches_off: tuple[str, ...] = _key(
         LIST,
         (),
@@ -361,12 +367,18 @@ class KafkaConfig:
         return MetadataVersion.parse(self.inter_broker_protocol_version)
 
     def bound_endpoints(self) -> tuple[EndPoint, ...]:
-        """Return the addresses to bind; a missing host is the loopback address."""
+        """Return the addresses to bind; `understudy.listeners.empty.host` stands for a missing host."""
         return self._listeners().bound
 
     def advertised_endpoints(self) -> tuple[EndPoint, ...]:
-        """Return the addresses to register; port 0 stands for the port that was bound."""
+        """Return the addresses to register; port 0 stands for the port that was bound, an empty host for the machine's
+        name.
+        """
         return self._listeners().advertised
+
+    def endpoints_out_of_reach(self) -> tuple[EndPoint, ...]:
+        """Return the addresses advertised to other machines whose listener binds the loopback address only."""
+        return self._listeners().out_of_reach()
 
     @property
     def zookeeper_connection_timeout(self) -> int:
@@ -396,6 +408,7 @@ class KafkaConfig:
             self.listener_security_protocol_map,
             self.inter_broker_listener,
             self.control_plane_listener,
+            self.understudy_listeners_empty_host,
         )
 
 

@@ -1,7 +1,8 @@
 """Reads and checks listeners: bound addresses, advertised addresses, inter-broker and control plane listener.
 
 Mirrors `CoreUtils.listenerListToEndPoints` and the checks of `KafkaConfig.validateValues`. One deliberate difference: a
-listener without a host binds the loopback address, not every interface of the machine.
+listener without a host binds the loopback address, not every interface of the machine, unless
+`understudy.listeners.empty.host` names another.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from understudy.foundation.cluster.broker import EndPoint, SecurityProtocol
 from understudy.foundation.cluster.grouping import grouped
 
 LOOPBACK = "127.0.0.1"
+EVERY_INTERFACE = ("0.0.0.0", "::")
+"""Addresses that stand for every interface of the machine; no client can connect to them from elsewhere."""
 
-_ENDPOINT = re.compile(
-    r"(?P<listener>[A-Za-z0-9_]+)://(?:\[(?P<six>[0-9a-fA-F:.%]+)\]|(?P<host>[-0-9A-Za-z._]*)):(?P<port>[0-9]{1,5})"
-)
+_ENDPOINT = re.compile(r"(?P<listener>.+)://\[?(?P<host>[-0-9A-Za-z%._:]*)\]?:(?P<port>[0-9]{1,5})")
+"""One address. As in Kafka, a listener may have any name without a comma, such as `REPLICATION-9091`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """The addresses that a broker binds, and those that it advertises."""
+    """The addresses that a broker binds, and the ones that it advertises.
+
+    An advertised host is empty if the name of the machine stands for it, as in Kafka: no host was configured, and the
+    listener binds every interface.
+    """
 
     bound: tuple[EndPoint, ...]
     advertised: tuple[EndPoint, ...]
@@ -36,22 +42,24 @@ class Listeners:
         protocol_map: str,
         inter_broker: str,
         control_plane: str | None = None,
+        empty_host: str = LOOPBACK,
     ) -> Listeners:
         """Read and check `listeners`, `advertised.listeners` and the protocol map together.
 
         Args:
             inter_broker, control_plane: names of listeners, in capitals.
+            empty_host: the host to bind of a listener without one.
 
         Raises:
             ConfigError: an endpoint cannot be read, names contradict each other, or TLS or SASL is asked for.
         """
         protocols = _protocols(protocol_map)
-        bound = _endpoints("listeners", listeners, protocols)
-        advertised = (
-            bound
-            if advertised_listeners is None
-            else _endpoints("advertised.listeners", advertised_listeners, protocols)
-        )
+        bound = _endpoints("listeners", listeners, protocols, empty_host)
+        reachable_host = "" if empty_host in EVERY_INTERFACE else empty_host
+        if advertised_listeners is None:
+            advertised = _endpoints("listeners", listeners, protocols, reachable_host)
+        else:
+            advertised = _endpoints("advertised.listeners", advertised_listeners, protocols, reachable_host)
         _require_distinct_ports(bound, listeners)
         _require_routable(advertised)
         names = [endpoint.listener for endpoint in bound]
@@ -71,6 +79,15 @@ class Listeners:
         if control_plane is not None:
             _check_control_plane(control_plane, inter_broker, options, protocols)
         return cls(bound, advertised)
+
+    def out_of_reach(self) -> tuple[EndPoint, ...]:
+        """Return the addresses advertised to other machines whose listener binds the loopback address only."""
+        on_loopback = {endpoint.listener for endpoint in self.bound if _is_loopback(endpoint.host)}
+        return tuple(
+            endpoint
+            for endpoint in self.advertised
+            if endpoint.listener in on_loopback and not _is_loopback(endpoint.host)
+        )
 
 
 def _check_control_plane(
@@ -107,8 +124,8 @@ def _protocols(protocol_map: str) -> dict[str, SecurityProtocol]:
     return protocols
 
 
-def _endpoints(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> tuple[EndPoint, ...]:
-    endpoints = tuple(_endpoint(key, part.strip(), protocols) for part in text.split(",") if part.strip())
+def _endpoints(key: str, text: str, protocols: dict[str, SecurityProtocol], empty_host: str) -> tuple[EndPoint, ...]:
+    endpoints = tuple(_endpoint(key, part.strip(), protocols, empty_host) for part in text.split(",") if part.strip())
     if not endpoints:
         raise ConfigError.invalid(key, text, "at least one listener is needed, as LISTENER://host:port")
     names = [endpoint.listener for endpoint in endpoints]
@@ -117,7 +134,7 @@ def _endpoints(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> t
     return endpoints
 
 
-def _endpoint(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> EndPoint:
+def _endpoint(key: str, text: str, protocols: dict[str, SecurityProtocol], empty_host: str) -> EndPoint:
     match = _ENDPOINT.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
         raise ConfigError.invalid(key, text, "expected LISTENER://host:port, with a port from 0 to 65535")
@@ -127,7 +144,7 @@ def _endpoint(key: str, text: str, protocols: dict[str, SecurityProtocol]) -> En
         raise ConfigError.invalid(key, text, f"No security protocol defined for listener {listener}")
     if protocol is not SecurityProtocol.PLAINTEXT:
         raise ConfigError.invalid(key, text, f"{protocol.name} is not supported yet; only PLAINTEXT listeners are")
-    return EndPoint(listener, protocol, match["six"] or match["host"] or LOOPBACK, int(match["port"]))
+    return EndPoint(listener, protocol, match["host"] or empty_host, int(match["port"]))
 
 
 def _require_distinct_ports(bound: tuple[EndPoint, ...], listeners: str) -> None:
@@ -151,9 +168,16 @@ def _ip_version(host: str) -> int | None:
         return None
 
 
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 def _require_routable(advertised: tuple[EndPoint, ...]) -> None:
     for endpoint in advertised:
-        if endpoint.host in ("0.0.0.0", "::"):
+        if endpoint.host in EVERY_INTERFACE:
             raise ConfigError(
                 f"advertised.listeners cannot use the nonroutable meta-address {endpoint.host}. "
                 "Use a routable IP address."

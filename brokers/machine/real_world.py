@@ -19,7 +19,7 @@ from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.machine.disk import FileDisk
 from understudy.brokers.machine.injected_faults import FaultsFile, FaultyClock, FaultyDisk
-from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.brokers.machine.socket_network import SocketNetwork, host_name
 from understudy.brokers.membership.meta_properties import FILE, read_meta_properties
 from understudy.brokers.world import Disk, World
 from understudy.foundation.eventlog.clock import Clock
@@ -142,4 +142,5 @@ def real_world(config: KafkaConfig) -> World:
         fences=Fences(events, switched_off=[SWITCHES[name] for name in config.understudy_switches_off]),
         points=points,
         offload=on_another_thread,
+        host_name=host_name,
     )

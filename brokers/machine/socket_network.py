@@ -27,6 +27,11 @@ with an empty label or a NUL. Addresses come from znodes and requests, so any of
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.network.Acceptor")
 
 
+def host_name() -> str:
+    """Return the canonical name of this machine, as the DNS has it (Java's `InetAddress.getCanonicalHostName`)."""
+    return socket.getfqdn()
+
+
 class _BytesReceived:
     """What a task awaits that wants bytes of a connection; `resume` runs it at once, within the call of the event loop.
 

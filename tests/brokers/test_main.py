@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,19 @@ def test_a_protection_is_not_switched_off_outside_an_experiment(
     refusal = capsys.readouterr().err
     assert "understudy.switches.off=kip-380,kip-101: protections can be switched off in experiments only" in refusal
     assert "understudy experiment run FILE --without NAME" in refusal
+
+
+def test_a_start_warns_of_a_listener_that_other_machines_cannot_connect_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        "broker.id=1\nzookeeper.connect=:::\nlisteners=PLAINTEXT://:9092\n"
+        f"advertised.listeners=PLAINTEXT://kafka:9092\nlog.dirs={tmp_path}\n"
+    )
+    assert main([str(properties), "--log-format", "json"]) == FAILED
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["listeners"] for line in lines if "loopback" in line["event"]] == [["PLAINTEXT://kafka:9092"]]
 
 
 def test_an_experiment_switches_a_protection_off() -> None:

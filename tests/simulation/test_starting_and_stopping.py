@@ -97,6 +97,23 @@ def test_a_broker_without_an_id_takes_the_one_that_a_refused_start_wrote_to_its_
         assert endpoint.host == "broker-2"
 
 
+# ------------------------------------------------------------------ listeners
+
+
+@pytest.mark.spec("BR-1")
+def test_a_listener_without_a_host_on_every_interface_is_registered_with_the_machines_name() -> None:
+    listeners = {
+        "listeners": f"REPLICATION-9091://:{PORT},CLIENT://broker-1:9093",
+        "listener.security.protocol.map": "REPLICATION-9091:PLAINTEXT,CLIENT:PLAINTEXT",
+        "inter.broker.listener.name": "replication-9091",
+        "understudy.listeners.empty.host": "0.0.0.0",
+    }
+    with SimulatedCluster(2, brokers=1, own_settings=[listeners]) as cluster:
+        assert start(cluster, cluster.broker(1)) is None
+        registered = cluster.znodes.brokers()[BrokerId(1)].broker
+        assert registered.addresses == f"REPLICATION-9091://localhost:{PORT},CLIENT://broker-1:9093"
+
+
 # ------------------------------------------------------------------ stopping
 
 

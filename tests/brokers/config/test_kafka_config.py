@@ -212,6 +212,56 @@ def test_without_a_host_only_this_machine_can_connect() -> None:
     assert config(listeners="PLAINTEXT://:9092").advertised_endpoints() == (expected,)
 
 
+@pytest.mark.parametrize("every_interface", ["0.0.0.0", "::"])
+def test_an_empty_host_may_stand_for_every_interface_and_is_advertised_as_the_machines_name(
+    every_interface: str,
+) -> None:
+    read = config(listeners="PLAINTEXT://:9092", understudy_listeners_empty_host=every_interface)
+    assert [at.host for at in read.bound_endpoints()] == [every_interface]
+    assert [at.host for at in read.advertised_endpoints()] == [""]
+    advertised = config(
+        listeners="PLAINTEXT://:9092",
+        advertised_listeners="PLAINTEXT://:19092",
+        understudy_listeners_empty_host=every_interface,
+    ).advertised_endpoints()
+    assert [(at.host, at.port) for at in advertised] == [("", 19092)]
+
+
+@pytest.mark.parametrize("name", ["REPLICATION-9091", "inside.zone_1", "Zürich zone", "A:B"])
+def test_a_listener_has_any_name_that_kafka_accepts(name: str) -> None:
+    read = config(
+        listeners=f"{name}://h:1,PLAINTEXT://[::1]:2",
+        advertised_listeners=f"{name.lower()}://::1:3",
+        listener_security_protocol_map=f"{name}:PLAINTEXT, PLAINTEXT:PLAINTEXT",
+        inter_broker_listener_name=name,
+    )
+    upper = name.upper()
+    assert [(at.listener, at.host, at.port) for at in read.bound_endpoints()] == [
+        (upper, "h", 1),
+        ("PLAINTEXT", "::1", 2),
+    ]
+    assert [(at.listener, at.host, at.port) for at in read.advertised_endpoints()] == [(upper, "::1", 3)]
+    assert read.inter_broker_listener == upper
+
+
+@pytest.mark.parametrize(
+    ("listeners", "advertised", "out_of_reach"),
+    [
+        ("A://:1,B://0.0.0.0:2", "A://kafka:1,B://kafka:2", ["A"]),
+        ("A://localhost:1,B://[::1]:2", "A://kafka:1,B://10.0.0.1:2", ["A", "B"]),
+        ("A://:1,B://127.0.1.4:2", "A://localhost:1,B://[::1]:2", []),
+        ("A://:1,B://:2", None, []),
+    ],
+)
+def test_names_of_other_machines_on_loopback_listeners_are_found(
+    listeners: str, advertised: str | None, out_of_reach: list[str]
+) -> None:
+    keys = {"listener_security_protocol_map": "A:PLAINTEXT,B:PLAINTEXT", "inter_broker_listener_name": "A"}
+    if advertised is not None:
+        keys["advertised_listeners"] = advertised
+    assert [at.listener for at in config(listeners=listeners, **keys).endpoints_out_of_reach()] == out_of_reach
+
+
 def test_bound_and_advertised_addresses_may_differ() -> None:
     both = config(
         listeners="internal://0.0.0.0:9092,OUT://[::1]:9093",
