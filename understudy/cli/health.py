@@ -28,12 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     host, port = options.address
-    print(_ask_zookeeper(host, port) if options.zookeeper else _ask_broker(host, port))
+    print(_ask_zookeeper(host, port) if options.zookeeper else ask_broker(host, port))
     return 0
 
 
 @reported_as(Failed, ConnectionFailed, ConnectionLost, RequestTimedOut, MalformedMessage)
-def _ask_broker(host: str, port: int) -> str:
+def ask_broker(host: str, port: int) -> str:
     client = AdminClient(SocketNetwork(), (), client_id="understudy-health", timeout_ms=TIMEOUT_MS)
     # Every broker, however old, answers version 0.
     response = asyncio.run(client.ask(host, port, ApiVersionsRequest(), version=0))

@@ -1,0 +1,119 @@
+"""Decides what a container runs, from its environment and the properties file it was given.
+
+Without any variable it is one broker on localhost:9092, as apache/kafka starts, with a ZooKeeper server of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.config.reading import read_config
+from understudy.image.create_topics import TopicToCreate, read_topics
+from understudy.image.kraft import Translation, is_kraft, translate
+from understudy.image.listeners import DEFAULT_PORT as KAFKA_PORT
+from understudy.image.listeners import EMPTY_HOST, derived_listeners
+from understudy.image.variables import KafkaVariables, read_variables
+from understudy.image.zookeeper_variables import (
+    DEFAULT_PORT,
+    ZooKeeperVariables,
+    is_zookeeper,
+    read_zookeeper_variables,
+    standalone,
+)
+
+LOG_DIR: Final = "/var/lib/kafka/data"
+BITNAMI_LOG_DIR: Final = "/bitnami/kafka/data"
+
+_ALONE: Final = {
+    "zookeeper.connect": f"127.0.0.1:{DEFAULT_PORT}",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+"""Defaults of a broker that is alone, as in the configurations of Kafka's images for one broker."""
+
+
+class Plan(NamedTuple):
+    """What a container runs: a broker, a ZooKeeper server, both, or nothing until it is stopped."""
+
+    broker: KafkaConfig | None = None
+    """The broker's configuration; `originals` has the properties for its file."""
+    zookeeper: ZooKeeperVariables | None = None
+    """The ZooKeeper server that runs here."""
+    topics: tuple[TopicToCreate, ...] = ()
+    """Topics to create when the broker serves."""
+    in_place_of_kraft: bool = False
+    """Whether a KRaft node was configured."""
+    log_level: str | None = None
+    """The level of the broker's log; None for the default."""
+    notes: tuple[str, ...] = ()
+    """Sentences for the log, before anything starts."""
+
+
+def plan_of(
+    environment: Mapping[str, str],
+    *,
+    is_local: Callable[[str], bool],
+    file: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> Plan:
+    """Return the plan of a container.
+
+    Args:
+        is_local: whether a host is this container.
+        file: properties of the file that the command names; variables win over them.
+        overrides: properties of the command line, which win over both.
+
+    Raises:
+        ConfigError: a value cannot be used; the message names the variable.
+    """
+    if file is None and is_zookeeper(environment):
+        server = read_zookeeper_variables(environment)
+        return Plan(zookeeper=server, notes=_ignored(server.ignored))
+    variables = read_variables(environment)
+    try:
+        return _broker_plan(variables, {**(file or {}), **variables.properties, **(overrides or {})}, is_local)
+    except ConfigError as error:
+        raise ConfigError(variables.named(str(error))) from None
+
+
+def _broker_plan(variables: KafkaVariables, properties: dict[str, str], is_local: Callable[[str], bool]) -> Plan:
+    translation = translate(properties, is_local) if is_kraft(properties) else _in_zookeeper_mode(properties)
+    notes = (*_ignored(variables.ignored), *translation.sentences)
+    server = None
+    if translation.zookeeper_port is not None:
+        server = standalone(translation.zookeeper_port)
+    elif "zookeeper.connect" not in translation.properties:
+        server = standalone(DEFAULT_PORT)
+    if not translation.runs_broker:
+        return Plan(zookeeper=server, in_place_of_kraft=True, notes=notes)
+    defaults = {"log.dirs": LOG_DIR, **EMPTY_HOST}
+    if any(name.startswith("KAFKA_CFG_") for name in variables.names.values()):
+        defaults["log.dirs"] = BITNAMI_LOG_DIR
+    if "zookeeper.connect" not in translation.properties:
+        defaults |= _ALONE
+        names = {"KAFKA_ADVERTISED_HOST_NAME", "KAFKA_HOST_NAME", "listeners", "advertised.listeners"}
+        if not names & (variables.others.keys() | translation.properties.keys()):
+            defaults["advertised.listeners"] = f"PLAINTEXT://localhost:{KAFKA_PORT}"
+    listeners = derived_listeners(translation.properties, variables.others)
+    return Plan(
+        broker=read_config({**defaults, **listeners, **translation.properties}),
+        zookeeper=server,
+        topics=read_topics(variables.others),
+        in_place_of_kraft=bool(translation.sentences),
+        log_level=variables.others.get("KAFKA_LOG4J_ROOT_LOGLEVEL"),
+        notes=notes,
+    )
+
+
+def _in_zookeeper_mode(properties: dict[str, str]) -> Translation:
+    kept = {key: value for key, value in properties.items() if key != "process.roles"}
+    return Translation(kept, runs_broker=True, zookeeper_port=None, sentences=())
+
+
+def _ignored(names: tuple[str, ...]) -> tuple[str, ...]:
+    return (f"Without effect here: {', '.join(names)}.",) if names else ()
