@@ -31,7 +31,13 @@ from understudy.brokers.config.logger_levels import LoggerLevels
 from understudy.brokers.config.properties import MalformedProperties, parse_properties
 from understudy.brokers.config.reading import read_config, unknown_keys
 from understudy.brokers.exits import FAILED, TEMPORARY, TRY_AGAIN
-from understudy.brokers.machine.operator_log import LogFormat, configure_operator_log, log_format, log_level
+from understudy.brokers.machine.operator_log import (
+    LogFormat,
+    LogIdentity,
+    configure_operator_log,
+    log_format,
+    log_level,
+)
 from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE, real_world
 from understudy.brokers.membership.finalized_features import IncompatibleFeatures
 from understudy.brokers.membership.meta_properties import InconsistentMetaProperties
@@ -84,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     gc.set_threshold(*GARBAGE_COLLECTION)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    configure_operator_log(sys.stderr, broker_id=config.broker_id, levels=levels, log_format=chosen_format)
+    identity = LogIdentity(config.broker_id)
+    configure_operator_log(sys.stderr, identity=identity, levels=levels, log_format=chosen_format)
     unknown = unknown_keys(properties)
     if unknown:
         log.warning("these configurations are not known", keys=unknown)
@@ -99,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         off = config.understudy_switches_off
         log.warning("protections against known faults are switched off: this broker may lose data", switches=off)
     try:
-        return asyncio.run(run(config, levels))
+        return asyncio.run(run(config, levels, identity))
     except START_FAILURES as error:
         log.error("exiting Kafka due to fatal exception during startup", error=type(error).__name__, why=str(error))
         return TRY_AGAIN if isinstance(error, TEMPORARY) else FAILED
@@ -142,9 +149,9 @@ def _text(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-async def run(config: KafkaConfig, levels: LoggerLevels) -> int:
+async def run(config: KafkaConfig, levels: LoggerLevels, identity: LogIdentity) -> int:
     """Run one broker from start to end; return 0 after a shutdown by signal."""
-    world = replace(real_world(config), loggers=levels)
+    world = replace(real_world(config), loggers=levels, on_identified=identity.identify)
     world.events.append(
         ProcessStarted(role="broker", broker_id=config.broker_id, pid=os.getpid(), software="understudy")
     )

@@ -165,8 +165,10 @@ class KafkaBroker:
         )
         zk = await session.open()
         await zk.create_top_level_paths()
-        cluster_id = await zk.create_or_get_cluster_id(random_topic_id(self.world.random))
+        proposed = self.config.understudy_cluster_id or random_topic_id(self.world.random)
+        cluster_id = await zk.create_or_get_cluster_id(proposed)
         broker_id = await identify(zk, self.world.disk, self.config, cluster_id)
+        self.world.on_identified(broker_id)
         feature_listener = FinalizedFeatureChangeListener(self.features, lambda: session.zk)
         features_count = self.config.metadata_version.is_feature_versioning_supported
         if features_count:

@@ -161,6 +161,7 @@ class World:
     Attributes:
         offload: runs work of more than some milliseconds without stopping the event loop.
         host_name: returns the name by which other machines reach this one; it may ask the DNS.
+        on_identified: called with the broker's id once it is configured, stored or generated.
     """
 
     zookeeper: ZooKeeper
@@ -174,3 +175,4 @@ class World:
     loggers: LoggerLevels = field(default_factory=LoggerLevels)
     offload: Offload = at_once
     host_name: Callable[[], str] = lambda: "localhost"
+    on_identified: Callable[[int], None] = lambda broker_id: None

@@ -331,6 +331,9 @@ class KafkaConfig:
         "The address that a listener without a host binds; 0.0.0.0 is every interface, as in Kafka.",
         internal=True,
     )
+    understudy_cluster_id: str | None = _key(
+        STRING, None, "The id of the cluster if it has none yet; default: a random one.", internal=True
+    )
     understudy_switches_off: tuple[str, ...] = _key(
         LIST,
         (),

@@ -36,10 +36,11 @@ class KafkaLogLines:
     """A structlog renderer.
 
     Args:
+        broker_id: returns the id of the broker.
         now: the machine's time, which log4j writes in its own time zone.
     """
 
-    def __init__(self, broker_id: int, now: Callable[[], datetime]) -> None:
+    def __init__(self, broker_id: Callable[[], int], now: Callable[[], datetime]) -> None:
         self._broker_id = broker_id
         self._now = now
 
@@ -58,9 +59,9 @@ class KafkaLogLines:
         if logger == _STATE_CHANGES:
             # Lines of the controller are logged while one of its events is processed, or one of its requests sent.
             if "controller_event" in event:
-                return f"[Controller id={self._broker_id} epoch={event.get('controller_epoch', -1)}] "
-            return f"[Broker id={self._broker_id}] "
-        return _PREFIXES.get(logger, "").format(id=self._broker_id, partition=event.get("partition", "-"))
+                return f"[Controller id={self._broker_id()} epoch={event.get('controller_epoch', -1)}] "
+            return f"[Broker id={self._broker_id()}] "
+        return _PREFIXES.get(logger, "").format(id=self._broker_id(), partition=event.get("partition", "-"))
 
 
 def _value(value: object) -> str:

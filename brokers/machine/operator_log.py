@@ -38,6 +38,20 @@ class OperatorLogger(structlog.PrintLogger):
         self.name = name
 
 
+class LogIdentity:
+    """The id of the broker that each line of the log names.
+
+    Args:
+        broker_id: the configured id; −1 until a broker whose id ZooKeeper generates has it.
+    """
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+
+    def identify(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+
+
 class _BestEffort:
     """A stream that drops what cannot be written: a full disk, or a closed pipe, costs lines and not the broker."""
 
@@ -92,12 +106,12 @@ def log_level(environment: Mapping[str, str]) -> str:
 
 
 def configure_operator_log(
-    stream: TextIO, *, broker_id: int, levels: LoggerLevels, log_format: LogFormat | None = None
+    stream: TextIO, *, identity: LogIdentity, levels: LoggerLevels, log_format: LogFormat | None = None
 ) -> None:
     """Send the log of this process to `stream`, as far as `levels` lets it pass. What cannot be written is dropped.
 
     Args:
-        broker_id: the broker's configured id, which each line names.
+        identity: the broker's id, which each line names.
         log_format: by default columns on a terminal, JSON elsewhere.
     """
 
@@ -112,7 +126,7 @@ def configure_operator_log(
         logger: OperatorLogger, _method: str, event: MutableMapping[str, object]
     ) -> MutableMapping[str, object]:
         event["logger"] = logger.name
-        event["node"] = f"broker-{broker_id}"
+        event["node"] = f"broker-{identity.broker_id}"
         return event
 
     class Leveled(structlog.make_filtering_bound_logger(logging.NOTSET)):  # type: ignore[misc]  # structlog makes it
@@ -128,7 +142,7 @@ def configure_operator_log(
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             add_names,
-            *rendering(log_format or default_format(stream), broker_id=broker_id, is_terminal=stream.isatty()),
+            *rendering(log_format or default_format(stream), identity=identity, is_terminal=stream.isatty()),
         ],
         wrapper_class=Leveled,
         logger_factory=lambda *names: OperatorLogger(out, names[0] if names else "kafka"),
@@ -144,14 +158,14 @@ def default_format(stream: TextIO) -> LogFormat:
 def rendering(
     log_format: LogFormat,
     *,
-    broker_id: int,
+    identity: LogIdentity,
     is_terminal: bool = False,
     now: Callable[[], datetime] = datetime.now,
 ) -> list[structlog.typing.Processor]:
     """The processors that turn the fields of a line into its text."""
     match log_format:
         case LogFormat.KAFKA:
-            return [structlog.processors.format_exc_info, KafkaLogLines(broker_id, now)]
+            return [structlog.processors.format_exc_info, KafkaLogLines(lambda: identity.broker_id, now)]
         case LogFormat.CONSOLE:
             return [
                 structlog.processors.TimeStamper(fmt="iso", utc=True),

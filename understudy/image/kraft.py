@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from understudy.brokers.config.config_def import ConfigError
 from understudy.image.listeners import without_listeners
+from understudy.image.zookeeper_variables import DEFAULT_PORT
 
 VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
@@ -55,16 +56,14 @@ def translate(properties: Mapping[str, str], is_local: Callable[[str], bool]) ->
         raise ConfigError.invalid(ROLES, properties[ROLES], "expected broker, controller, or both with a comma")
     node = _node_id(properties)
     address, is_here = _zookeeper(properties, node, "controller" in roles, is_local)
-    port = None
+    port = int(address.rpartition(":")[2])
     translated = _broker_properties(properties, node)
-    if address is not None:
-        host, _, digits = address.rpartition(":")
-        port = int(digits) if is_here else None
-        translated["zookeeper.connect"] = f"127.0.0.1:{digits}" if is_here else f"{host}:{digits}"
+    if VOTERS in properties or BOOTSTRAP_SERVERS in properties:
+        translated["zookeeper.connect"] = f"127.0.0.1:{port}" if is_here else address
     return Translation(
         translated,
         "broker" in roles,
-        port,
+        port if is_here else None,
         _sentences(node, "broker" in roles, address, is_here),
     )
 
@@ -78,8 +77,11 @@ def _node_id(properties: Mapping[str, str]) -> int:
 
 def _zookeeper(
     properties: Mapping[str, str], node: int, is_controller: bool, is_local: Callable[[str], bool]
-) -> tuple[str | None, bool]:
-    """Return the address of the ZooKeeper server, and whether this container runs it; None if no address is given."""
+) -> tuple[str, bool]:
+    """Return the address of the ZooKeeper server, and whether this container runs it.
+
+    Without an address the node is alone, as apache/kafka starts without variables.
+    """
     if voters := properties.get(VOTERS):
         by_id = {int(match["id"]): match for match in _matches(VOTERS, voters, _VOTER, "id@host:port")}
         lowest = by_id[min(by_id)]
@@ -91,7 +93,7 @@ def _zookeeper(
         raise ConfigError(
             f"{VOTERS} or {BOOTSTRAP_SERVERS} is missing: a KRaft broker needs the addresses of the controllers"
         )
-    return None, True
+    return f"localhost:{DEFAULT_PORT}", True
 
 
 def _matches(key: str, text: str, pattern: re.Pattern[str], form: str) -> list[re.Match[str]]:
@@ -118,10 +120,10 @@ def _broker_properties(properties: Mapping[str, str], node: int) -> dict[str, st
     return kept
 
 
-def _sentences(node: int, runs_broker: bool, address: str | None, is_here: bool) -> tuple[str, ...]:
+def _sentences(node: int, runs_broker: bool, address: str, is_here: bool) -> tuple[str, ...]:
     if is_here:
-        where = "the ZooKeeper server" + ("" if address is None else f" of all nodes at {address}")
-        runs = f"broker {node} and {where}" if runs_broker else where
+        server = f"the ZooKeeper server of all nodes at {address}"
+        runs = f"broker {node} and {server}" if runs_broker else server
         meaning = "If this container stops, brokers go on but elect no controller until it runs again."
     elif runs_broker:
         runs = f"broker {node}, with the ZooKeeper server at {address}"

@@ -15,7 +15,7 @@ from understudy.image.create_topics import TopicToCreate, read_topics
 from understudy.image.kraft import Translation, is_kraft, translate
 from understudy.image.listeners import DEFAULT_PORT as KAFKA_PORT
 from understudy.image.listeners import EMPTY_HOST, derived_listeners
-from understudy.image.variables import KafkaVariables, read_variables
+from understudy.image.variables import CLUSTER_ID, KafkaVariables, read_variables
 from understudy.image.zookeeper_variables import (
     DEFAULT_PORT,
     ZooKeeperVariables,
@@ -83,36 +83,41 @@ def plan_of(
 
 def _broker_plan(variables: KafkaVariables, properties: dict[str, str], is_local: Callable[[str], bool]) -> Plan:
     translation = translate(properties, is_local) if is_kraft(properties) else _in_zookeeper_mode(properties)
-    notes = (*_ignored(variables.ignored), *translation.sentences)
+    settings = {**_defaults(variables, translation.properties), **translation.properties}
     server = None
     if translation.zookeeper_port is not None:
-        server = standalone(translation.zookeeper_port)
-    elif "zookeeper.connect" not in translation.properties:
-        server = standalone(DEFAULT_PORT)
-    if not translation.runs_broker:
-        return Plan(zookeeper=server, in_place_of_kraft=True, notes=notes)
-    defaults = {"log.dirs": LOG_DIR, **EMPTY_HOST}
-    if any(name.startswith("KAFKA_CFG_") for name in variables.names.values()):
-        defaults["log.dirs"] = BITNAMI_LOG_DIR
-    if "zookeeper.connect" not in translation.properties:
-        defaults |= _ALONE
-        names = {"KAFKA_ADVERTISED_HOST_NAME", "KAFKA_HOST_NAME", "listeners", "advertised.listeners"}
-        if not names & (variables.others.keys() | translation.properties.keys()):
-            defaults["advertised.listeners"] = f"PLAINTEXT://localhost:{KAFKA_PORT}"
-    listeners = derived_listeners(translation.properties, variables.others)
+        # In the volume of the broker's data, because a KRaft node has no other.
+        server = standalone(translation.zookeeper_port, f"{settings['log.dirs']}/zookeeper")
     return Plan(
-        broker=read_config({**defaults, **listeners, **translation.properties}),
+        broker=read_config(settings) if translation.runs_broker else None,
         zookeeper=server,
         topics=read_topics(variables.others),
         in_place_of_kraft=bool(translation.sentences),
         log_level=variables.others.get("KAFKA_LOG4J_ROOT_LOGLEVEL"),
-        notes=notes,
+        notes=(*_ignored(variables.ignored), *translation.sentences),
     )
 
 
+def _defaults(variables: KafkaVariables, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of a broker that its settings leave open."""
+    is_bitnamis = any(name.startswith("KAFKA_CFG_") for name in variables.names.values())
+    log_dir = properties.get("log.dir", BITNAMI_LOG_DIR if is_bitnamis else LOG_DIR)
+    defaults = {"log.dirs": log_dir, **EMPTY_HOST, **derived_listeners(properties, variables.others)}
+    if cluster_id := next((variables.others[name] for name in CLUSTER_ID if name in variables.others), None):
+        defaults["understudy.cluster.id"] = cluster_id
+    if "zookeeper.connect" not in properties:
+        defaults |= _ALONE
+        if "node.id" not in properties:
+            defaults["broker.id"] = "1"
+        if not {"listeners", "advertised.listeners"} & properties.keys():
+            defaults.setdefault("advertised.listeners", f"PLAINTEXT://localhost:{KAFKA_PORT}")
+    return defaults
+
+
 def _in_zookeeper_mode(properties: dict[str, str]) -> Translation:
+    """Return a node that is configured for ZooKeeper mode; without `zookeeper.connect` it has a server of its own."""
     kept = {key: value for key, value in properties.items() if key != "process.roles"}
-    return Translation(kept, runs_broker=True, zookeeper_port=None, sentences=())
+    return Translation(kept, True, None if "zookeeper.connect" in kept else DEFAULT_PORT, ())
 
 
 def _ignored(names: tuple[str, ...]) -> tuple[str, ...]:

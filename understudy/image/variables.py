@@ -13,16 +13,18 @@ from typing import Final, NamedTuple
 _PREFIXES: Final = ("KAFKA_CFG_", "KAFKA_")
 """Prefixes of variables that are properties, the one that wins first."""
 
+CLUSTER_ID: Final = ("CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID", "KAFKA_CLUSTER_ID")
+"""Variables that name the cluster's id, in the images of KRaft."""
+
 _USED: Final = frozenset(
     {
+        *CLUSTER_ID,
         "KAFKA_ADVERTISED_HOST_NAME",
         "KAFKA_ADVERTISED_PORT",
         "KAFKA_CREATE_TOPICS",
         "KAFKA_CREATE_TOPICS_SEPARATOR",
-        "KAFKA_CLUSTER_ID",
         "KAFKA_CUB_ZK_TIMEOUT",
         "KAFKA_HOST_NAME",
-        "KAFKA_KRAFT_CLUSTER_ID",
         "KAFKA_LOG4J_ROOT_LOGLEVEL",
         "KAFKA_PORT",
     }

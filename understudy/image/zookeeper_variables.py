@@ -117,9 +117,9 @@ def read_zookeeper_variables(environment: Mapping[str, str]) -> ZooKeeperVariabl
     )
 
 
-def standalone(port: int) -> ZooKeeperVariables:
-    """Return the server that runs beside a broker."""
-    return ZooKeeperVariables(port, None, {}, {}, CONFLUENT_DATA_DIR)
+def standalone(port: int, data_dir: str) -> ZooKeeperVariables:
+    """Return a server without an ensemble."""
+    return ZooKeeperVariables(port, None, {}, {}, data_dir)
 
 
 def zookeeper_properties(properties: Mapping[str, str], my_id: str | None) -> ZooKeeperVariables:

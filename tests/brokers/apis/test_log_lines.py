@@ -20,7 +20,7 @@ from understudy.brokers.apis import leader_and_isr, stop_replica, update_metadat
 from understudy.brokers.apis.services import RequestContext
 from understudy.brokers.config.logger_levels import LoggerLevels
 from understudy.brokers.config.operations import AlterConfigOperation, RequestedConfig
-from understudy.brokers.machine.operator_log import configure_operator_log
+from understudy.brokers.machine.operator_log import LogIdentity, configure_operator_log
 from understudy.brokers.membership.registration import Registration
 from understudy.brokers.replication.alter_partition_manager import AlterPartitionManager
 from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
@@ -342,7 +342,7 @@ def test_isr_changes_beyond_the_lines_of_a_second_are_counted() -> None:
 
 def test_partition_lines_follow_the_level_of_the_logger() -> None:
     levels, stream = LoggerLevels(), io.StringIO()
-    configure_operator_log(stream, broker_id=1, levels=levels)
+    configure_operator_log(stream, identity=LogIdentity(1), levels=levels)
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger("state.change.logger")
     read = []
     for level in ("INFO", "DEBUG", "ERROR"):

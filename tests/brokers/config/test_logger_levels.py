@@ -11,7 +11,7 @@ import structlog
 
 from understudy.brokers.config.logger_levels import LEVELS, LOGGERS, ROOT, WITHOUT_LINES, LoggerLevels
 from understudy.brokers.config.operations import AlterConfigOperation, RequestedConfig
-from understudy.brokers.machine.operator_log import configure_operator_log
+from understudy.brokers.machine.operator_log import LogIdentity, configure_operator_log
 
 PRODUCT = Path(__file__).resolve().parents[3]
 
@@ -65,7 +65,7 @@ def test_the_loggers_of_kafkas_log4j_properties_have_levels() -> None:
 def test_the_operators_log_follows_the_levels() -> None:
     levels = LoggerLevels()
     stream = io.StringIO()
-    configure_operator_log(stream, broker_id=1, levels=levels)
+    configure_operator_log(stream, identity=LogIdentity(1), levels=levels)
     log = structlog.get_logger("kafka.server.KafkaApis")
     log.debug("quiet")
     levels.apply([RequestedConfig("kafka.server.KafkaApis", AlterConfigOperation.SET, "DEBUG")])

@@ -18,6 +18,7 @@ from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.logger_levels import LoggerLevels
 from understudy.brokers.machine.operator_log import (
     LogFormat,
+    LogIdentity,
     configure_operator_log,
     default_format,
     log_format,
@@ -49,7 +50,7 @@ def no_context() -> Iterator[None]:
 
 def test_line_that_cannot_be_written_raises_nothing() -> None:
     stream = FullDisk()
-    configure_operator_log(stream, broker_id=1, levels=LoggerLevels())
+    configure_operator_log(stream, identity=LogIdentity(1), levels=LoggerLevels())
     log = structlog.get_logger("kafka.server.KafkaServer")
     log.info("lost")
     stream.full = False
@@ -63,7 +64,7 @@ def test_line_that_cannot_be_written_raises_nothing() -> None:
 def written(chosen: LogFormat | None, stream: io.StringIO | None = None) -> str:
     """Write three lines, and return the text."""
     out = stream or io.StringIO()
-    configure_operator_log(out, broker_id=7, levels=LoggerLevels(), log_format=chosen)
+    configure_operator_log(out, identity=LogIdentity(7), levels=LoggerLevels(), log_format=chosen)
     with structlog.contextvars.bound_contextvars(controller_epoch=3):
         structlog.get_logger("kafka.controller.KafkaController").warning("resigned", why="session expired")
     structlog.get_logger("kafka.server.KafkaServer").debug("not written")
@@ -113,7 +114,9 @@ def test_kafkas_format_is_that_of_its_log4j() -> None:
 
 def kafkas(logger: str, event: str, **fields: object) -> str:
     """A line in Kafka's format, without its time."""
-    *before, renderer = rendering(LogFormat.KAFKA, broker_id=7, now=lambda: datetime(2026, 11, 22, 3, 16, 17, 123_456))
+    *before, renderer = rendering(
+        LogFormat.KAFKA, identity=LogIdentity(7), now=lambda: datetime(2026, 11, 22, 3, 16, 17, 123_456)
+    )
     line: object = {"event": event, "level": "info", "logger": logger, "node": "broker-7", **fields}
     for processor in before:
         line = processor(None, "info", line)  # type: ignore[arg-type]  # structlog passes a plain dict here
@@ -238,7 +241,7 @@ def test_unknown_level_is_refused_with_the_known_ones() -> None:
 def test_the_level_of_the_environment_is_that_of_the_root_logger() -> None:
     levels = LoggerLevels(log_level({"LOG_LEVEL": "ERROR"}))
     stream = io.StringIO()
-    configure_operator_log(stream, broker_id=1, levels=levels, log_format=LogFormat.KAFKA)
+    configure_operator_log(stream, identity=LogIdentity(1), levels=levels, log_format=LogFormat.KAFKA)
     log = structlog.get_logger("kafka.server.KafkaServer")
     log.warning("left out")
     log.error("written")
