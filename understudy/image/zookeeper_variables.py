@@ -68,13 +68,17 @@ class ZooKeeperVariables(NamedTuple):
     """The variables without an effect, in order."""
 
 
+_BROKERS: Final = frozenset(
+    f"KAFKA_{infix}{name}"
+    for infix in ("", "CFG_")
+    for name in ("ZOOKEEPER_CONNECT", "PROCESS_ROLES", "LISTENERS", "ADVERTISED_LISTENERS")
+)
+"""Variables of a broker. They may stand beside a ZooKeeper's in a file that several containers read."""
+
+
 def is_zookeeper(environment: Mapping[str, str]) -> bool:
     """Return whether the variables are those of a ZooKeeper image and not of a broker's."""
-    if any(name.startswith("KAFKA_") and name not in ("KAFKA_HEAP_OPTS", "KAFKA_OPTS") for name in environment):
-        named = {"KAFKA_ZOOKEEPER_CONNECT", "KAFKA_CFG_ZOOKEEPER_CONNECT", "KAFKA_PROCESS_ROLES"} & environment.keys()
-        if named or "ZOOKEEPER_CLIENT_PORT" not in environment:
-            return False
-    return (
+    return not environment.keys() & _BROKERS and (
         "ZOOKEEPER_CLIENT_PORT" in environment
         or any(name.startswith("ZOO_") for name in environment)
         or "ALLOW_ANONYMOUS_LOGIN" in environment
