@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from understudy.clusters.cluster import ClusterError, Unsupported
 from understudy.clusters.containers.compose_project import ComposeProject, Service
-from understudy.clusters.control.verbs import ANSWER_TIMEOUT_S, VerbOutcome, VerbRequest, note_of
+from understudy.clusters.control.verbs import ANSWER_TIMEOUT_S, VerbOutcome, VerbRequest, left_out, note_of
 from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.run_folder import this_process
 from understudy.clusters.processes.testbed_log import TestbedLog
@@ -55,11 +55,9 @@ class ComposeVerbs:
             raise Unsupported(f"{request.verb} cannot be done to containers; use a cluster of `understudy up`")
         services, role = self._resolve(request.target)
         states = self._project.statuses()
-        refusals = {service.name: self._refusal(request.verb, service, states) for service in services}
-        able = tuple(service for service in services if not refusals[service.name])
-        skipped = tuple(reason for reason in refusals.values() if reason)
-        if not able:
-            raise ClusterError("; ".join(skipped) or f"no broker is {request.target} at this moment")
+        reasons = {service.name: self._refusal(request.verb, service, states) for service in services}
+        skipped = left_out(request, reasons)
+        able = tuple(service for service in services if not reasons[service.name])
         self._inject(request.verb, able, role, note)
         names = tuple(f"{service.name} ({role})" if role else service.name for service in able)
         return VerbOutcome(request.verb, names, skipped, note_of(request))
@@ -109,10 +107,10 @@ class ComposeVerbs:
         """The reason why a container is not in the state for a verb; empty if it is."""
         state = states.get(service.name)
         if state is None:
-            return f"{service.name} cannot be {VERBS[verb].done}: it has no container; `docker compose up` creates it"
+            return "it has no container; `docker compose up` creates it"
         able = (RUNNING, PAUSED) if verb == "heal" else VERBS[verb].states
         if able and (GONE if state in ENDED else state) not in able:
-            return f"{service.name} cannot be {VERBS[verb].done}: its container is {state}"
+            return f"its container is {state}"
         return ""
 
     # ------------------------------------------------------------------ commands

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -59,7 +59,8 @@ class VerbOutcome(NamedTuple):
 
     Attributes:
         done: the names of the processes that it acted on.
-        skipped: the reasons why some of several brokers were left out.
+        skipped: the reasons why some of several brokers were left out. `all` means those that are in the state for
+            the verb, so that it leaves out none.
         note: the undo that follows later, in words; empty if none follows.
     """
 
@@ -204,11 +205,9 @@ class ClusterVerbs:
     # ------------------------------------------------------------------ one verb
 
     def _do(self, request: VerbRequest, handles: Sequence[Handle]) -> VerbOutcome:
-        refusals = {handle.name: self._refusal(request.verb, handle) for handle in handles}
-        able = [handle for handle in handles if not refusals[handle.name]]
-        skipped = tuple(reason for reason in refusals.values() if reason)
-        if not able:
-            raise ClusterError("; ".join(skipped) or f"no broker is {request.target} at this moment")
+        reasons = {handle.name: self._refusal(request.verb, handle) for handle in handles}
+        skipped = left_out(request, reasons)
+        able = [handle for handle in handles if not reasons[handle.name]]
         for handle in able:
             if request.verb == "arm":
                 assert isinstance(handle, LocalBroker)
@@ -238,7 +237,7 @@ class ClusterVerbs:
             reason = "it is running" if states == (GONE,) else _REASONS[state]
         elif verb in ("isolate", "heal") and not self.cluster.is_proxied:
             reason = "its traffic goes through no proxy; start the cluster with `understudy up --proxied`"
-        return reason and f"{handle.name} cannot be {VERBS[verb].done}: {reason}"
+        return reason
 
     def _note(self, verb: str, handle: Handle) -> None:
         """Leave out the undos that a verb has made pointless, and note the undo that is needed at the end."""
@@ -251,13 +250,16 @@ class ClusterVerbs:
 
     def _undo(self, handle: Handle, undo: str) -> None:
         try:
-            refusal = self._refusal(undo, handle)
-            if not refusal:
-                _do_to(handle, undo)
-                self._note(undo, handle)
+            reason = self._refusal(undo, handle)
+            if reason:
+                self._report(_refused(handle.name, undo, reason))
+                return
+            _do_to(handle, undo)
+            self._note(undo, handle)
         except (ClusterError, ZooKeeperNotStarted, OSError, *NO_ANSWER) as error:
-            refusal = str(error)
-        self._report(refusal or f"{handle.name} {VERBS[undo].done}")
+            self._report(str(error))
+        else:
+            self._report(f"{handle.name} {VERBS[undo].done}")
 
     # ------------------------------------------------------------------ targets
 
@@ -314,6 +316,31 @@ def _await_end(broker: LocalBroker) -> None:
     child = broker.process.process
     if child is not None and child.is_running and linux.start_time(child.pid) != child.started:
         child.wait(_ENDING_S)
+
+
+def left_out(request: VerbRequest, reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the sentences about the processes on which a verb cannot act.
+
+    Args:
+        reasons: by the name of each process that the target means, the reason why the verb cannot be done to it; empty
+            if it can.
+
+    Raises:
+        ClusterError: it can be done to none of them.
+    """
+    sentences = tuple(_refused(name, request.verb, reason) for name, reason in reasons.items() if reason)
+    is_for_all = request.target.role == "all"
+    if any(not reason for reason in reasons.values()):
+        return () if is_for_all else sentences
+    if is_for_all:
+        names = {reason: [name for name, each in reasons.items() if each == reason] for reason in reasons.values()}
+        groups = "; ".join(f"{', '.join(named)}: {reason}" for reason, named in names.items())
+        raise ClusterError(f"no broker can be {VERBS[request.verb].done} ({groups})")
+    raise ClusterError("; ".join(sentences) or f"no broker is {request.target} at this moment")
+
+
+def _refused(name: str, verb: str, reason: str) -> str:
+    return f"{name} cannot be {VERBS[verb].done}: {reason}"
 
 
 def note_of(request: VerbRequest) -> str:

@@ -99,13 +99,13 @@ def test_a_refusal_exits_with_code_1_and_changes_nothing(
     assert project.faults == []
 
 
-def test_the_brokers_of_several_that_cannot_be_acted_on_are_named(
+def test_a_verb_on_all_acts_on_the_brokers_in_the_state_for_it(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.write(broker_1="exited")
-    assert project.run("kill", "all") == 0
-    assert project.commands == [(1, "compose kill broker-2")]
-    assert capsys.readouterr().out == "broker-2 killed; broker-1 cannot be killed: its container is exited\n"
+    assert project.run("start", "all") == 0
+    assert project.commands == [(1, "compose start broker-1")]
+    assert capsys.readouterr().out == "broker-1 started\n"
 
 
 def test_a_pause_that_the_engine_refuses_for_a_moment_is_tried_again(project: Project) -> None:

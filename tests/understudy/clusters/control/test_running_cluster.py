@@ -158,9 +158,15 @@ def test_a_rack_is_stopped_and_started(up: Up) -> None:
     assert stopped["done"] == ["broker-1 (rack a)", "broker-3 (rack a)"]
     again = up.client.verb("start", {"target": "all"})
     assert again["done"] == ["broker-1", "broker-3"]
-    assert again["skipped"] == ["broker-2 cannot be started: it is running"]
+    assert (again["skipped"], again["message"]) == ([], "broker-1, broker-3 started")
     with pytest.raises(ControlRefused, match="no broker is in rack 'z'; the racks are: a, b"):
         up.client.verb("kill", {"target": "rack:z"})
+
+
+def test_start_of_all_is_refused_while_every_broker_runs(up: Up) -> None:
+    running = "broker-1, broker-2, broker-3: it is running"
+    with pytest.raises(ControlRefused, match=rf"no broker can be started \({running}\)"):
+        up.client.verb("start", {"target": "all"})
 
 
 def test_zookeeper_can_be_ended_and_is_started_again(up: Up) -> None:
