@@ -145,11 +145,12 @@ class _RelayingProxy(Proxy):
         destination: str,
         address: tuple[str, int],
         *,
+        bound: tuple[str, int] = ("127.0.0.1", 0),
         source: str | None = None,
         language: Language = Language.KAFKA,
         chroot: str = "",
     ) -> int:
-        listening = socket.create_server(("127.0.0.1", 0))
+        listening = socket.create_server(bound)
         port: int = listening.getsockname()[1]
 
         async def serve() -> None:

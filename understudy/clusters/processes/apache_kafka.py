@@ -13,6 +13,7 @@ from pathlib import Path
 from understudy.brokers.config.properties import format_properties
 from understudy.clusters.java import JavaRuntime, choose_java
 from understudy.clusters.processes.broker_process import BrokerProcess
+from understudy.clusters.processes.fixed_address import FixedAddress
 
 SMALL_JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """JVM options for tests on small machines: a broker starts sooner and uses less memory than with Kafka's options."""
@@ -104,9 +105,10 @@ class KafkaProcess(BrokerProcess):
         *,
         rack: str | None,
         properties: Mapping[str, str],
+        address: FixedAddress | None = None,
         logs_requests: bool = False,
     ) -> None:
-        super().__init__(broker_id, directory, rack=rack, properties=properties, forked=False)
+        super().__init__(broker_id, directory, rack=rack, properties=properties, address=address, forked=False)
         self.request_log = directory / "requests.log"
         self._kafka = kafka
         self._logs_requests = logs_requests

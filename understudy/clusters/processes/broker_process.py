@@ -16,6 +16,7 @@ from understudy.brokers.machine.injected_faults import APPLIED, MachineFaults
 from understudy.brokers.metrics.metrics_server import ADDRESS_FILE
 from understudy.clusters.processes import waiting_broker
 from understudy.clusters.processes.broker_forks import forks_of_this_process
+from understudy.clusters.processes.fixed_address import FixedAddress, two_listeners
 from understudy.clusters.processes.processes import ChildProcess, RunningProcess
 from understudy.clusters.processes.run_folder import BrokerEntry, replace_file
 
@@ -26,6 +27,7 @@ class BrokerProcess:
     """A broker that can be started many times; it keeps its folder and, if it is free, its port.
 
     Args:
+        address: the address by which clients reach it, which it keeps always; None for a free port of loopback.
         forked: whether its processes are forks of `forks_of_this_process()`, if the system has them; otherwise they do
             their imports themselves.
     """
@@ -38,9 +40,11 @@ class BrokerProcess:
         rack: str | None,
         properties: Mapping[str, str],
         environment: Mapping[str, str] | None = None,
+        address: FixedAddress | None = None,
         forked: bool = True,
     ) -> None:
         self.id = broker_id
+        self.address = address
         self.rack = rack
         self.directory = directory
         self.config = directory / "server.properties"
@@ -49,7 +53,7 @@ class BrokerProcess:
         self.points = directory / "points.json"
         self.faults = directory / "faults.json"
         self.port = 0
-        """The port that it registered last; 0 before its first registration."""
+        """The port on loopback that it registered last; 0 before its first registration."""
         self._environment = {**os.environ, **environment} if environment else None
         self._forked = forked
         self.process: RunningProcess | None = None
@@ -173,12 +177,20 @@ class BrokerProcess:
         return {
             "broker.id": str(self.id),
             **rack,
-            "listeners": f"PLAINTEXT://{HOST}:{self.port if _is_free(self.port) else 0}",
+            **self._listeners(),
             "log.dirs": str(self.directory / "data"),
             "understudy.events.dir": str(self.events),
             "understudy.points.file": str(self.points),
             **self.properties,
         }
+
+    def _listeners(self) -> dict[str, str]:
+        own = f"{HOST}:{self.port if _is_free(self.port) else 0}"
+        if self.address is None:
+            return {"listeners": f"PLAINTEXT://{own}"}
+        if not self.address.advertised_host:
+            return {"listeners": f"PLAINTEXT://{self.address}"}
+        return two_listeners((own, own), (f"{self.address.bound_host}:{self.address.port}", str(self.address)))
 
 
 def _is_free(port: int) -> bool:

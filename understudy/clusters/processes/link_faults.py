@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from understudy.clusters.cluster import ClusterError, Unsupported, no_such_broker
+from understudy.clusters.processes.fixed_address import FixedAddress
 from understudy.clusters.processes.proxied_brokers import ProxiedBrokers, node_of
 from understudy.clusters.processes.proxy.frames import closing_requests
 from understudy.clusters.processes.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
@@ -47,10 +48,10 @@ class LinkFaults:
     def record_fault(self, fault: str, target: str, role: str = "") -> None:
         raise NotImplementedError
 
-    def _start_proxy(self, zookeeper_connect: str) -> None:
+    def _start_proxy(self, zookeeper_connect: str, addresses: Mapping[int, FixedAddress]) -> None:
         """Start the proxy, if the cluster has one. Raises ClusterError as `ProxiedBrokers`."""
         if self.is_proxied:
-            self.proxy = ProxiedBrokers(self.broker_ids, zookeeper_connect)
+            self.proxy = ProxiedBrokers(self.broker_ids, zookeeper_connect, addresses)
 
     def _proxied_properties(self, broker_id: int) -> dict[str, str]:
         """The keys of `server.properties` by which a broker's traffic goes through the proxy; empty without a proxy."""

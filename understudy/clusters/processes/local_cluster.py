@@ -33,6 +33,7 @@ from understudy.clusters.processes.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.clusters.processes.broker_process import HOST, BrokerProcess
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView, controller_if_known
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.fixed_address import check_free, fixed_addresses
 from understudy.clusters.processes.link_faults import LinkFaults
 from understudy.clusters.processes.local_broker import STOP_TIMEOUT_S, LocalBroker
 from understudy.clusters.processes.processes import ProcessDied
@@ -57,6 +58,9 @@ class LocalCluster(LinkFaults):
 
     Args:
         racks: the racks of the brokers in order; they are repeated if there are fewer racks than brokers.
+        ports: the ports of the brokers in order, which they keep over restarts; None for free ones.
+        advertised_host: with `ports`, let the brokers listen on every interface and advertise this host to clients.
+            All who reach this machine can then use them. Among each other they use a second listener, on loopback.
         zookeeper: a server to share, which is started if it does not run, and in which this cluster has a chroot; or
             a connect string to use unchanged; None for its own server, in the run folder.
         directory: the run folder, which may have been used before; None for a temporary one, which is deleted at the
@@ -79,6 +83,8 @@ class LocalCluster(LinkFaults):
         brokers: int = 3,
         *,
         racks: Sequence[str] | None = None,
+        ports: Sequence[int] | None = None,
+        advertised_host: str | None = None,
         zookeeper: EmbeddedZooKeeper | str | None = None,
         directory: Path | None = None,
         session_timeout_ms: int = 3_000,
@@ -97,6 +103,7 @@ class LocalCluster(LinkFaults):
         self._kafka_brokers = dict(kafka_brokers or {})
         if unknown := sorted(set(self._kafka_brokers) - set(range(1, brokers + 1))):
             raise ClusterError(f"brokers {unknown} cannot be Kafka's: this cluster has brokers 1 to {brokers}")
+        self._addresses = fixed_addresses(range(1, brokers + 1), ports, advertised_host)
         if proxied and self._kafka_brokers:
             raise ClusterError(
                 "a proxied cluster cannot have brokers of Apache Kafka: they cannot be bound to an address"
@@ -144,8 +151,9 @@ class LocalCluster(LinkFaults):
 
     @property
     def bootstrap(self) -> str:
-        """`host:port` of every broker that has registered, separated by commas."""
-        return ",".join(f"{HOST}:{broker.port}" for broker in self._brokers.values() if broker.port)
+        """`host:port` of every broker that has registered, separated by commas, as clients reach it."""
+        brokers = (broker for broker in self._brokers.values() if broker.port)
+        return ",".join(str(broker.address or f"{HOST}:{broker.port}") for broker in brokers)
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
@@ -219,7 +227,8 @@ class LocalCluster(LinkFaults):
         Harmless if the cluster has been started. If this fails, it ends the processes that it has started.
 
         Raises:
-            ClusterError: the run folder is in use, or a broker did not come up; the message ends with its log.
+            ClusterError: the run folder is in use, one of `ports` is taken, or a broker did not come up; the message
+                then ends with its log.
             ZooKeeperNotStarted, ZooKeeperUnreachable: ZooKeeper cannot be started or reached.
         """
         if not self._is_ready:
@@ -230,6 +239,8 @@ class LocalCluster(LinkFaults):
                 raise
 
     def _start(self) -> None:
+        for address in self._addresses.values():
+            check_free(address)
         self._earlier = run_folder.claim(self.directory)
         self._events = TestbedLog(self.directory / "testbed" / "events", run=self.run)
         timeout = self._properties["zookeeper.session.timeout.ms"]
@@ -243,7 +254,7 @@ class LocalCluster(LinkFaults):
             self._prepare_brokers()
             if isinstance(self._shared_zookeeper, EmbeddedZooKeeper) and not self._shared_zookeeper.is_running:
                 self._shared_zookeeper.start()
-        self._start_proxy(self.zookeeper_connect)
+        self._start_proxy(self.zookeeper_connect, self._addresses)
         for broker in self._brokers.values():
             broker.properties["zookeeper.connect"] = self.zookeeper_connect
             broker.properties.update(self._proxied_properties(broker.id))
@@ -405,9 +416,10 @@ class LocalCluster(LinkFaults):
 
     def _process(self, broker_id: int, rack: str | None) -> BrokerProcess:
         folder = self.directory / f"broker-{broker_id}"
+        address = self._addresses.get(broker_id)
         if kafka := self._kafka_brokers.get(broker_id):
-            return KafkaProcess(kafka, broker_id, folder, rack=rack, properties=self._properties)
-        return self._broker_process(broker_id, folder, rack=rack)
+            return KafkaProcess(kafka, broker_id, folder, rack=rack, properties=self._properties, address=address)
+        return self._broker_process(broker_id, folder, rack=rack, address=address)
 
     def _start_zookeeper(self, server: ZooKeeperServer) -> None:
         """Start ZooKeeper; meanwhile the broker processes do their imports, which takes about as long."""

@@ -1,15 +1,17 @@
 """`ProxiedBrokers`: the addresses of the brokers of a cluster whose traffic goes through a proxy.
 
 Broker i listens on 127.0.1.i and connects from there; it advertises a port of the proxy on 127.0.0.1, and has its own
-port there for each server of ZooKeeper.
+port there for each server of ZooKeeper. If clients reach it by another host, it has a second listener for them, also
+behind a port of the proxy.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from understudy.clusters.cluster import ClusterError
+from understudy.clusters.processes.fixed_address import FixedAddress, two_listeners
 from understudy.clusters.processes.proxy.connection import Language
 from understudy.clusters.processes.proxy.proxy import HOST, ZOOKEEPER, Proxy
 
@@ -21,18 +23,26 @@ class ProxiedBrokers(Proxy):
 
     Args:
         zookeeper_connect: the servers, and the chroot.
+        addresses: by broker, the address by which clients reach it; a broker that has none gets any free port.
 
     Raises:
         ClusterError: this system has no loopback addresses but 127.0.0.1, as on macOS.
     """
 
-    def __init__(self, broker_ids: Sequence[int], zookeeper_connect: str) -> None:
+    def __init__(
+        self, broker_ids: Sequence[int], zookeeper_connect: str, addresses: Mapping[int, FixedAddress]
+    ) -> None:
         super().__init__({address_of(broker_id): node_of(broker_id) for broker_id in broker_ids})
-        self._reserved: dict[int, socket.socket] = {}
+        self._reserved: list[socket.socket] = []
         try:
-            for broker_id in broker_ids:
-                self._reserved[broker_id] = _reserve(address_of(broker_id))
-            self.properties = {broker_id: self._open(broker_id, zookeeper_connect) for broker_id in broker_ids}
+            self.properties = {
+                broker_id: {
+                    **self._listeners(broker_id, addresses.get(broker_id)),
+                    "understudy.source.address": address_of(broker_id),
+                    "zookeeper.connect": self._zookeeper(broker_id, zookeeper_connect),
+                }
+                for broker_id in broker_ids
+            }
             """The keys of `server.properties` by which each broker's traffic goes through the proxy, by its id."""
         except BaseException:
             self.stop()
@@ -40,13 +50,25 @@ class ProxiedBrokers(Proxy):
 
     def stop(self) -> None:
         super().stop()
-        for reserved in self._reserved.values():
+        for reserved in self._reserved:
             reserved.close()
 
-    def _open(self, broker_id: int, zookeeper_connect: str) -> dict[str, str]:
+    def _listeners(self, broker_id: int, fixed: FixedAddress | None) -> dict[str, str]:
+        if fixed is None or not fixed.advertised_host:
+            own, port = self._listener(broker_id, (HOST, 0 if fixed is None else fixed.port))
+            return {"listeners": f"PLAINTEXT://{own}", "advertised.listeners": f"PLAINTEXT://{HOST}:{port}"}
+        internal, port = self._listener(broker_id, (HOST, 0))
+        external, _ = self._listener(broker_id, (fixed.bound_host, fixed.port))
+        return two_listeners((internal, f"{HOST}:{port}"), (external, str(fixed)))
+
+    def _listener(self, broker_id: int, bound: tuple[str, int]) -> tuple[str, int]:
+        """Return `host:port` of a broker's listener that is reserved, and the port of the proxy that leads there."""
+        self._reserved.append(_reserve(address_of(broker_id)))
+        host, port = self._reserved[-1].getsockname()
+        return f"{host}:{port}", self.listen(node_of(broker_id), (host, port), bound=bound)
+
+    def _zookeeper(self, broker_id: int, zookeeper_connect: str) -> str:
         servers, slash, chroot = zookeeper_connect.partition("/")
-        host, port = self._reserved[broker_id].getsockname()
-        advertised = self.listen(node_of(broker_id), (host, port))
         proxied = [
             self.listen(
                 ZOOKEEPER,
@@ -57,12 +79,7 @@ class ProxiedBrokers(Proxy):
             )
             for server in servers.split(",")
         ]
-        return {
-            "listeners": f"PLAINTEXT://{host}:{port}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{advertised}",
-            "understudy.source.address": host,
-            "zookeeper.connect": ",".join(f"{HOST}:{each}" for each in proxied) + slash + chroot,
-        }
+        return ",".join(f"{HOST}:{each}" for each in proxied) + slash + chroot
 
 
 def node_of(broker_id: int) -> str:

@@ -85,20 +85,22 @@ class Proxy:
         destination: str,
         address: tuple[str, int],
         *,
+        bound: tuple[str, int] = (HOST, 0),
         source: str | None = None,
         language: Language = Language.KAFKA,
         chroot: str = "",
     ) -> int:
-        """Open a listener on 127.0.0.1 that leads to a node, and return its port.
+        """Open a listener that leads to a node, and return its port.
 
         Args:
             destination: the node.
             address: its host and port.
+            bound: the host and the port of the listener; port 0 is any free one.
             source: the node that connects to this listener; None if the source address identifies it.
             chroot: the prefix that is removed from ZooKeeper's paths before a `LostWrite` is compared with them.
         """
         route = Route(destination, *address, language, chroot)
-        listening = socket.create_server((HOST, 0), backlog=_BACKLOG)
+        listening = socket.create_server(bound, backlog=_BACKLOG)
         port: int = listening.getsockname()[1]
 
         async def serve() -> None:

@@ -137,11 +137,11 @@ def test_brokers_of_apache_kafka_cannot_be_proxied(tmp_path: Path) -> None:
 def test_a_system_without_further_loopback_addresses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxied_brokers, "address_of", lambda broker_id: "192.0.2.1")  # of no interface (RFC 5737)
     with pytest.raises(ClusterError, match=r"192\.0\.2\.1 cannot be bound .*which Linux has and macOS lacks"):
-        proxied_brokers.ProxiedBrokers([1], "127.0.0.1:2181")
+        proxied_brokers.ProxiedBrokers([1], "127.0.0.1:2181", {})
 
 
 def test_each_broker_has_addresses_of_its_own() -> None:
-    brokers = proxied_brokers.ProxiedBrokers([1, 300], "127.0.0.1:2181,127.0.0.1:2182/a/b")
+    brokers = proxied_brokers.ProxiedBrokers([1, 300], "127.0.0.1:2181,127.0.0.1:2182/a/b", {})
     try:
         first, second = brokers.properties[1], brokers.properties[300]
         assert (first["understudy.source.address"], second["understudy.source.address"]) == ("127.0.1.1", "127.0.2.44")
