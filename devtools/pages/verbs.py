@@ -24,8 +24,8 @@ understudy arm runs/mine controller partition.after_write --action pause
 
 Each fault is in the event log of the run (`testbed/events`) before it is injected, with the role by which the broker
 was found. A verb acts only on processes that this cluster has started. A process that is not in the state for it is
-refused with the reason and exit code 1, and is not on record; a wrong target or duration has exit code 2. If a target
-has several brokers, the verb acts on those that are in the state for it, and names the others.
+refused with the reason and exit code 1, and is not on record; a wrong target or duration has exit code 2. `all` acts on
+the brokers that are in the state for the verb, and is refused if none is; of a rack, the others are named.
 
 Verbs are done one after the other; `start` and `restart` return when the broker serves requests. With `--for` the
 process of `understudy up` undoes the verb after that time, or once the verb that is being done then has ended. Undoing
@@ -57,9 +57,8 @@ PORT = """\
 ## The control port
 
 The commands use a control port, which tests in any language can use as well. It listens on 127.0.0.1, on a free port or
-on the port of `understudy up --control 127.0.0.1:PORT`, and on no address that is not loopback. `RUN/control.json`,
-readable only by its user, has the address and a token; with `--control` they are also printed. A request that changes
-the cluster needs the token:
+on the port of `understudy up --control 127.0.0.1:PORT`. `RUN/control.json`, readable only by its user, has the address
+and a token; with `--control` they are also printed. A request that changes the cluster needs the token:
 
 ```
 curl -s localhost:8099/verbs/pause -H "Authorization: Bearer $TOKEN" -d '{"target": "controller", "for": "5s"}'
@@ -71,6 +70,22 @@ curl -s localhost:8099/cluster
 
 Requests with another `Host` than the address, or with an `Origin`, are refused: web pages cannot use the port.
 `/docs` shows every route with its body in a browser.
+
+In a container this port and the brokers have to be open to others. `--control 0.0.0.0:8099` needs a token of your own,
+of at least 16 characters, in `UNDERSTUDY_CONTROL_TOKEN` or by `--control-token`. Then every request needs the token,
+also a `GET`, and may have any `Host`; one with an `Origin` is refused as well. The connection is not encrypted:
+everyone on the way can read the token.
+
+```
+export UNDERSTUDY_CONTROL_TOKEN=$(openssl rand -hex 16)
+understudy up --ports 19092,19093,19094 --advertised-host localhost --control 0.0.0.0:8099
+curl -s http://HOST:8099/verbs/kill -H "Authorization: Bearer $UNDERSTUDY_CONTROL_TOKEN" -d '{"target": "controller"}'
+```
+
+With `--ports` (or `--port 19092`, the first of as many) each broker keeps its port when it starts again, also in
+another `understudy up`. With `--advertised-host` the brokers listen on every interface and advertise that host with
+these ports; among each other they use a second listener, on loopback, so that the host has to be reachable from clients
+only. There is no authentication: whoever reaches a port can read and write all topics.
 """
 
 

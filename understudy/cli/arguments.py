@@ -114,6 +114,14 @@ def port(text: str) -> int:
     return int(text)
 
 
+def ports(text: str) -> tuple[int, ...]:
+    """Parse TCP ports that are separated by commas, none of them 0 or given twice."""
+    found = tuple(port(part.strip()) for part in text.split(","))
+    if 0 in found or len(set(found)) < len(found):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of different ports from 1, for example 19092,19093")
+    return found
+
+
 def host_and_any_port(text: str) -> tuple[str, int]:
     """Parse `HOST:PORT`, where port 0 stands for any free one."""
     host, colon, number = text.rpartition(":")

@@ -17,8 +17,10 @@ from understudy.cli.arguments import (
     Failed,
     add_java_home,
     count,
-    host_and_port,
+    host_and_any_port,
     names,
+    port,
+    ports,
     property_assignment,
     reported_as,
     zookeeper_connect,
@@ -26,9 +28,10 @@ from understudy.cli.arguments import (
 from understudy.cli.interruptions import Interruption, interruptible
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.http_thread import ANY_PORT
-from understudy.clusters.control.server import ControlServer, check_loopback
+from understudy.clusters.control.server import SHORTEST_TOKEN, TOKEN_VARIABLE, ControlServer, check_exposure
 from understudy.clusters.java import JavaNotFound, choose_java
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
+from understudy.clusters.processes.fixed_address import fixed_addresses
 from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import new_run_id
@@ -51,6 +54,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--brokers", type=count, default=DEFAULT_BROKERS, metavar="N", help="the number of brokers")
     parser.add_argument(
         "--racks", type=names, metavar="A,B,C", help="the brokers' racks, repeated if there are more brokers"
+    )
+    fixed = parser.add_mutually_exclusive_group()
+    fixed.add_argument(
+        "--ports", type=ports, metavar="P,Q,R", help="the brokers' ports, kept over restarts (default free ones)"
+    )
+    fixed.add_argument("--port", type=port, metavar="P", help="the first of as many ports as there are brokers")
+    parser.add_argument(
+        "--advertised-host",
+        metavar="HOST",
+        help="with --ports or --port: advertise this host to clients, and listen on every interface, so that everyone "
+        "who reaches this machine can read and write all topics (default loopback only)",
     )
     parser.add_argument(
         "--zookeeper",
@@ -87,9 +101,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--control",
-        type=host_and_port,
-        metavar="127.0.0.1:PORT",
-        help="the address of the control port, which is then printed with its token (default any free port)",
+        type=host_and_any_port,
+        metavar="HOST:PORT",
+        help="the address of the control port, which is then printed with its token (default any free port of "
+        "loopback); an address that others can reach, such as 0.0.0.0:8099, needs a token of your own",
+    )
+    parser.add_argument(
+        "--control-token",
+        metavar="TOKEN",
+        help=f"the token of the control port, at least {SHORTEST_TOKEN} characters (default ${TOKEN_VARIABLE}, which "
+        "other users of this machine cannot see, else a new one)",
     )
     parser.add_argument("--watch", action="store_true", help="serve the page of the run too, and print its address")
 
@@ -103,8 +124,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, interruption: Interruption) -> None:
     address = options.control or ANY_PORT
+    token = options.control_token or os.environ.get(TOKEN_VARIABLE) or None
     with reported_as(BadInput, ClusterError, about=f"--control {address[0]}:{address[1]}:"):
-        check_loopback(address[0])
+        check_exposure(address[0], token)
+    fixed = range(options.port, options.port + options.brokers) if options.port is not None else options.ports
+    with reported_as(BadInput, ClusterError):
+        fixed_addresses(range(1, options.brokers + 1), fixed, options.advertised_host)
     if options.log_format is not None:
         os.environ["LOG_FORMAT"] = options.log_format  # which every broker inherits
     run_id = new_run_id()
@@ -112,6 +137,8 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
         options.brokers,
         run=run_id,
         racks=options.racks,
+        ports=fixed,
+        advertised_host=options.advertised_host,
         zookeeper=options.zookeeper,
         directory=options.dir or RUNS / run_id,
         session_timeout_ms=options.session_timeout_ms,
@@ -125,10 +152,11 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
         page = None
         if options.watch:
             page = stack.enter_context(PageServer(LiveRun(cluster.directory, run_id), folder=cluster.directory))
-        with ControlServer(cluster, address, report=partial(print, flush=True)) as server:
+        with ControlServer(cluster, address, token=token, report=partial(print, flush=True)) as server:
             lines = introduction(cluster, controller, retention(dict(options.override)))
             if options.control is not None:
-                lines[4:4] = [f"control     http://{server.entry.address}/docs", f"token       {server.entry.token}"]
+                shown = "(your own)" if token else server.entry.token
+                lines[4:4] = [f"control     http://{server.entry.address}/docs", f"token       {shown}"]
             if page is not None:
                 lines.insert(lines.index(""), f"page        {page.url}")
             print("\n".join(lines), flush=True)

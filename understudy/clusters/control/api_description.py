@@ -37,7 +37,7 @@ READS: Final = {
     "/openapi.json": "this description as an OpenAPI document",
     "/docs": "this description as a page",
 }
-"""The routes that change nothing and need no token."""
+"""The routes that change nothing and need no token on loopback."""
 
 ANSWERS: Final = {
     "200": "it is done",
@@ -88,11 +88,12 @@ def docs_page(document: Mapping[str, Any]) -> str:
         document["info"]["title"],
         element(
             "p",
-            "A POST needs the header ",
+            "A POST, and every request to an address that is not loopback, needs the header ",
             _code("Authorization: Bearer TOKEN"),
             "; the token is in ",
             _code("control.json"),
-            " in the run folder. Bodies and answers are JSON. An answer to a request that is refused has the key ",
+            " in the run folder, or your own. Bodies and answers are JSON. An answer to a request that is refused has "
+            "the key ",
             _code("error"),
             ".",
         ),

@@ -43,12 +43,12 @@ CLIENT_TIMEOUT_MS: Final = 30_000
 _CLIENT_ID: Final = "understudy-control"
 
 
-def application(cluster: Commanded, view: ClusterView, *, hosts: frozenset[str], token: str) -> ASGIApp:
+def application(cluster: Commanded, view: ClusterView, *, hosts: frozenset[str] | None, token: str) -> ASGIApp:
     """Return the application for one cluster.
 
     Args:
         view: reads the cluster for `GET /cluster`.
-        hosts: the values of the header Host that are accepted.
+        hosts: the values of the header Host that are accepted; None if all are, and every request needs the token.
         token: the token that a request must carry if it changes something.
     """
     port = _ControlPort(cluster, view)

@@ -1,7 +1,8 @@
 """`Guard`: refuses requests that a web page or another machine could send, and those without the token.
 
 A page in a browser can send requests to this machine: under its own origin, which the header Origin then names, or
-under its own host name, which it has let resolve to 127.0.0.1 (DNS rebinding), which the header Host then names.
+under its own host name, which it has let resolve to 127.0.0.1 (DNS rebinding), which the header Host then names. An
+address that is not loopback has any number of names; there every request needs the token.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Guard:
     """Wraps an application.
 
     Args:
-        hosts: the values of the header Host that are accepted.
+        hosts: the values of the header Host that are accepted; None if all are, and every request needs the token.
         token: the token that a request must carry if it changes something, as `Authorization: Bearer TOKEN`; None if
             no request may change anything.
         has_page: whether the application serves a page that sends requests. Then a request that changes something
@@ -41,7 +42,7 @@ class Guard:
         self,
         application: ASGIApp,
         *,
-        hosts: frozenset[str],
+        hosts: frozenset[str] | None,
         token: str | None,
         has_page: bool = False,
         policy: str = _POLICY,
@@ -49,7 +50,7 @@ class Guard:
     ) -> None:
         self._application = application
         self._hosts = hosts
-        self._origins = frozenset(f"http://{host}" for host in hosts) if has_page else None
+        self._origins = frozenset(f"http://{host}" for host in hosts or ()) if has_page else None
         self._credentials = None if token is None else f"Bearer {token}".encode("latin-1")
         self._unauthorized = f"the header `Authorization: Bearer TOKEN` is missing or wrong; {token_hint}"
         self._headers = (
@@ -70,10 +71,17 @@ class Guard:
             await refusal(scope, receive, self._with_headers(send))
 
     def _refusal(self, method: str, headers: Headers) -> JSONResponse | None:
+        return (
+            self._refusal_of_host(headers)
+            or self._refusal_of_origin(method, headers)
+            or self._refusal_of_change(method, headers)
+        )
+
+    def _refusal_of_host(self, headers: Headers) -> JSONResponse | None:
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return refused(403, f"the header Host must be one of {', '.join(sorted(self._hosts))}")
-        return self._refusal_of_origin(method, headers) or self._refusal_of_change(method, headers)
+        if self._hosts is None or (len(hosts) == 1 and hosts[0].lower() in self._hosts):
+            return None
+        return refused(403, f"the header Host must be one of {', '.join(sorted(self._hosts))}")
 
     def _refusal_of_origin(self, method: str, headers: Headers) -> JSONResponse | None:
         origins = headers.getlist("origin")
@@ -86,7 +94,7 @@ class Guard:
     def _refusal_of_change(self, method: str, headers: Headers) -> JSONResponse | None:
         if method not in _READING and self._credentials is None:
             return refused(403, "this address only shows the run; commands are accepted on loopback")
-        if method not in _READING and not self._is_authorized(headers):
+        if (method not in _READING or self._hosts is None) and not self._is_authorized(headers):
             response = refused(401, self._unauthorized)
             response.headers["www-authenticate"] = "Bearer"
             return response

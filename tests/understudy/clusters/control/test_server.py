@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -17,16 +18,18 @@ from understudy.cli.main import main
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.client import ControlClient, ControlRefused
 from understudy.clusters.control.control_file import CONTROL_FILE, ControlEntry, NoControlPort, read_control_file
-from understudy.clusters.control.server import ControlServer, check_loopback
+from understudy.clusters.control.server import ControlServer, check_exposure
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import ProcessEntry, this_process
+
+OWN_TOKEN = "0123456789abcdef"
 
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., ControlServer]]:
-    def make(*address: tuple[str, int]) -> ControlServer:
+    def make(*address: tuple[str, int], token: str | None = None) -> ControlServer:
         cluster = LocalCluster(2, directory=tmp_path, zookeeper="127.0.0.1:1")
-        return ControlServer(cluster, *address, report=print)
+        return ControlServer(cluster, *address, token=token, report=print)
 
     before = set(threading.enumerate())
     yield make
@@ -112,15 +115,47 @@ def test_the_port_can_be_chosen(serve: Callable[..., ControlServer]) -> None:
         assert second.entry.address == f"127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1"])
-def test_loopback_addresses_are_accepted(host: str) -> None:
-    assert check_loopback(host) == host
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
+def test_loopback_needs_no_token_of_the_user(host: str) -> None:
+    check_exposure(host, None)
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org", ""])
-def test_no_other_host_is_accepted(host: str) -> None:
-    with pytest.raises(ClusterError, match=r"is served on loopback only; give 127\.0\.0\.1:PORT"):
-        check_loopback(host)
+OPEN_HOSTS = ["0.0.0.0", "::", "192.168.1.7", "example.org", ""]
+
+
+@pytest.mark.parametrize("host", OPEN_HOSTS)
+def test_another_host_needs_a_token_of_the_user(host: str) -> None:
+    with pytest.raises(ClusterError, match=r"without a token of your own.*set UNDERSTUDY_CONTROL_TOKEN, or give 127"):
+        check_exposure(host, None)
+    check_exposure(host, OWN_TOKEN)
+
+
+@pytest.mark.parametrize("token", ["", "x" * 15, "x" * 15 + "é", "two words of a token", "x" * 16 + "\n"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_token_that_is_short_or_cannot_be_in_a_header_is_refused(host: str, token: str) -> None:
+    with pytest.raises(ClusterError, match=rf"at least 16 .* the given one has {len(token)} characters"):
+        check_exposure(host, token)
+
+
+def test_on_every_interface_each_request_needs_the_token_and_any_host_will_do(
+    serve: Callable[..., ControlServer], tmp_path: Path
+) -> None:
+    with serve(("0.0.0.0", 0), token=OWN_TOKEN) as server:
+        assert read_control_file(tmp_path) == server.entry
+        assert (server.entry.host, server.entry.token) == ("127.0.0.1", OWN_TOKEN)
+        assert "/verbs/kill" in ControlClient.of_run(tmp_path).get("/openapi.json")["paths"]
+        elsewhere = {"Host": f"kafka.example:{server.entry.port}"}
+        authorized = {**elsewhere, "Authorization": f"Bearer {OWN_TOKEN}"}
+        assert _status(server, "/docs", elsewhere) == 401
+        assert _status(server, "/docs", authorized) == 200
+        assert _status(server, "/docs", {**authorized, "Origin": "http://kafka.example"}) == 403
+
+
+def _status(server: ControlServer, path: str, headers: dict[str, str]) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", server.entry.port, timeout=10)
+    with contextlib.closing(connection):
+        connection.request("GET", path, headers=headers)
+        return connection.getresponse().status
 
 
 # ------------------------------------------------------------------ the command line without a cluster
@@ -130,8 +165,8 @@ def test_up_refuses_another_host_before_it_starts_anything(tmp_path: Path, capsy
     folder = tmp_path / "run"
     assert main(["up", "--dir", str(folder), "--control", "0.0.0.0:8000"]) == 2
     assert capsys.readouterr().err == (
-        "understudy up: --control 0.0.0.0:8000: the control port cannot listen on 0.0.0.0: it kills processes, and is "
-        "served on loopback only; give 127.0.0.1:PORT\n"
+        "understudy up: --control 0.0.0.0:8000: the control port cannot listen on 0.0.0.0 without a token of your own: "
+        "it kills processes; set UNDERSTUDY_CONTROL_TOKEN, or give 127.0.0.1:PORT\n"
     )
     assert not folder.exists()
 
