@@ -1,4 +1,5 @@
-"""Fetches Apache Kafka 3.9.1 by its Maven coordinates, once, into a cache outside the repository.
+"""Fetches Apache Kafka 3.9.1, and old versions of Apache ZooKeeper, by their Maven coordinates, once, into a cache
+outside the repository.
 
 Maven is configured with its repositories and verifies what it downloads; nothing here names a host.
 """
@@ -87,8 +88,35 @@ TESTS_POM = f"""\
 """
 
 
+ZOOKEEPERS = ("3.4.14", "3.5.10", "3.8.4")
+"""Versions of ZooKeeper beside our own 3.9: the last of 3.4 and of 3.5, and the one that Kafka 3.9.1 comes with."""
+
+_ZOOKEEPER_POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>understudy</groupId>
+  <artifactId>apache-zookeeper</artifactId>
+  <version>{version}</version>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.zookeeper</groupId><artifactId>zookeeper</artifactId><version>{version}</version>
+      <exclusions>
+        <exclusion><groupId>io.netty</groupId><artifactId>*</artifactId></exclusion>
+        <exclusion><groupId>ch.qos.logback</groupId><artifactId>*</artifactId></exclusion>
+      </exclusions>
+    </dependency>
+    <dependency>
+      <groupId>io.dropwizard.metrics</groupId><artifactId>metrics-core</artifactId><version>4.1.12.1</version>
+    </dependency>
+    <dependency><groupId>org.xerial.snappy</groupId><artifactId>snappy-java</artifactId><version>1.1.10.5</version></dependency>
+  </dependencies>
+</project>
+"""
+# ZooKeeper 3.8 needs the last two and does not name them; without configuration Logback logs at DEBUG.
+
+
 class NotFetched(Exception):
-    """Apache Kafka could not be fetched. The message names the reason and a remedy."""
+    """Apache Kafka or ZooKeeper could not be fetched. The message names the reason and a remedy."""
 
 
 def kafka_libs(environment: Mapping[str, str] = os.environ) -> Path:
@@ -103,7 +131,7 @@ def kafka_libs(environment: Mapping[str, str] = os.environ) -> Path:
                 f"KAFKA_LIBS={named} holds no kafka-tools-3.9.*.jar; give the libs folder of a download, or unset it"
             )
         return Path(named)
-    return _cached(f"kafka-{VERSION}", POM, environment)
+    return _cached(f"kafka-{VERSION}", _KAFKA, POM, environment)
 
 
 def kafka_test_libs(environment: Mapping[str, str] = os.environ) -> Path:
@@ -112,10 +140,24 @@ def kafka_test_libs(environment: Mapping[str, str] = os.environ) -> Path:
     Raises:
         NotFetched: there is no Maven, or it failed.
     """
-    return _cached(f"kafka-and-tools-tests-{VERSION}", TESTS_POM, environment)
+    return _cached(f"kafka-and-tools-tests-{VERSION}", _KAFKA, TESTS_POM, environment)
 
 
-def _cached(name: str, pom: str, environment: Mapping[str, str]) -> Path:
+def zookeeper_jars(version: str, environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """The jars of a version of Apache ZooKeeper: from the cache, else fetched into it.
+
+    Raises:
+        NotFetched: there is no Maven, or it failed.
+    """
+    what = f"Apache ZooKeeper {version}"
+    folder = _cached(f"zookeeper-{version}", what, _ZOOKEEPER_POM.format(version=version), environment)
+    return tuple(sorted(folder.glob("*.jar")))
+
+
+_KAFKA = f"Apache Kafka {VERSION}"
+
+
+def _cached(name: str, what: str, pom: str, environment: Mapping[str, str]) -> Path:
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "understudy"
     libs = cache / name
     cache.mkdir(parents=True, exist_ok=True)
@@ -123,16 +165,15 @@ def _cached(name: str, pom: str, environment: Mapping[str, str]) -> Path:
         # Several test processes may ask at the same time; the first one fetches.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not libs.is_dir():
-            _fetch(libs, pom)
+            _fetch(libs, what, pom)
     return libs
 
 
-def _fetch(libs: Path, pom: str) -> None:
+def _fetch(libs: Path, what: str, pom: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise NotFetched(
-            "no mvn on the PATH to fetch Apache Kafka with; install Maven, or give its jars with KAFKA_LIBS"
-        )
+        otherwise = ", or give its jars with KAFKA_LIBS" if what == _KAFKA else ""
+        raise NotFetched(f"no mvn on the PATH to fetch {what} with; install Maven{otherwise}")
     with tempfile.TemporaryDirectory(dir=libs.parent, prefix="fetching-") as folder:
         (Path(folder) / "pom.xml").write_text(pom)
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=libs"]
@@ -141,7 +182,7 @@ def _fetch(libs: Path, pom: str) -> None:
                 [maven, "-B", "-q", *goal], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S
             )
         except subprocess.TimeoutExpired:
-            raise NotFetched(f"mvn did not fetch Apache Kafka {VERSION} within {TIMEOUT_S} s") from None
+            raise NotFetched(f"mvn did not fetch {what} within {TIMEOUT_S} s") from None
         if run.returncode != 0:
-            raise NotFetched(f"mvn could not fetch Apache Kafka {VERSION}:\n{(run.stdout + run.stderr)[-2000:]}")
+            raise NotFetched(f"mvn could not fetch {what}:\n{(run.stdout + run.stderr)[-2000:]}")
         (Path(folder) / "libs").rename(libs)

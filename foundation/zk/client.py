@@ -206,8 +206,8 @@ class ZooKeeperClient(Protocol):
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
         """Read many znodes, as `get` does; one result for each path, in order.
 
-        The real adapter reads with MultiRead, split at `MAX_REQUEST_BYTES`. When the connection is lost, the paths
-        without an answer are UNKNOWN.
+        The real adapter reads with MultiRead, split at `MAX_REQUEST_BYTES`, and from servers older than ZooKeeper 3.6
+        with pipelined requests. When the connection is lost, the paths without an answer are UNKNOWN.
         """
 
     async def write(self, op: Create | SetData | Delete) -> OpResult | Failure:

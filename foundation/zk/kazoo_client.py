@@ -185,8 +185,11 @@ class KazooSession:
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
         """Read with MultiRead, which arms no watches; a SetWatches that follows at once arms them.
 
-        It is sent as of the read's zxid, so that the server reports what has changed between the two.
+        It is sent as of the read's zxid, so that the server reports what has changed between the two. From servers
+        without MultiRead, `MULTI_READ_PATHS` znodes at a time are read by pipelined requests, as Kafka does.
         """
+        if self._link.lacks_multi_read:
+            return await self._get_pipelined(paths, watch)
         full_paths = [self._full(path) for path in paths]
         together = chunks(full_paths, SET_WATCHES_BYTES if watch else MAX_REQUEST_BYTES)
         answers = await asyncio.gather(*[self._get_chunk(chunk, watch) for chunk in together])
@@ -196,6 +199,12 @@ class KazooSession:
         request = Request(jute.MULTI_READ, jute.multi_read_request(paths), jute.read_many)
         answer = await self._ask(request, watched=paths if watch else ())
         return [answer] * len(paths) if isinstance(answer, Failure) else answer
+
+    async def _get_pipelined(self, paths: Sequence[str], watch: bool) -> list[ZNodeData | Failure]:
+        results: list[ZNodeData | Failure] = []
+        for chunk in chunks(paths, MAX_REQUEST_BYTES):
+            results += await asyncio.gather(*[self.get(path, watch=watch) for path in chunk])
+        return results
 
     # ------------------------------------------------------------------ writes
 

@@ -15,6 +15,8 @@ kazoo is used otherwise than it is meant in these points:
   and then the loop and the connection thread would wait for each other.
 - It leaves a silent server even while requests are being sent. kazoo counts each request as a ping and expects no
   answer.
+- Each connection begins with an empty MultiRead. A server older than ZooKeeper 3.6 answers it with UNIMPLEMENTED and
+  closes the connection, whatever else is under way on it: the answer has to come before the session is in use.
 - A request that the loop sent before it was notified of a cut is not sent on the next connection.
 - `select.poll` replaces a new epoll object for each wait, which halves the cost of an operation.
 """
@@ -34,7 +36,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from kazoo.client import KazooClient, KazooState
-from kazoo.exceptions import ConnectionDropped, ConnectionLoss, ZookeeperError
+from kazoo.exceptions import (
+    ConnectionDropped,
+    ConnectionLoss,
+    SessionExpiredError,
+    UnimplementedError,
+    ZookeeperError,
+)
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import CloseInstance, Connect, Watch
@@ -71,6 +79,9 @@ _kazoo_log = logging.getLogger("kazoo.client")
 _kazoo_log.setLevel(logging.WARNING)
 # kazoo logs this for every session that is stopped while it is not connected, for example an expired one.
 _kazoo_log.addFilter(lambda record: "within the connection retry policy" not in record.getMessage())
+# A server without MultiRead has a line of our own.
+_NO_MULTI_READ = "the server has no MultiRead"
+_kazoo_log.addFilter(lambda record: _NO_MULTI_READ not in record.getMessage())
 
 
 class LoopSide(Protocol):
@@ -102,6 +113,10 @@ class Request(NamedTuple, Generic[_T]):
 
     def deserialize(self, data: bytes, offset: int) -> _T:
         return self.read(data, offset)
+
+
+_EMPTY_MULTI_READ: Request[object] = Request(jute.MULTI_READ, jute.multi_read_request(()), jute.read_nothing)
+_FIRST_XID = 1
 
 
 class LoopCalls:
@@ -293,6 +308,12 @@ class KazooLink:
 
     # ------------------------------------------------------------------ from the loop
 
+    @property
+    def lacks_multi_read(self) -> bool:
+        """Whether the session has met a server without MultiRead, to which none may be sent: it closes the
+        connection."""
+        return self._connection.lacks_multi_read
+
     def start(self) -> None:
         self._client.start_async()
 
@@ -416,6 +437,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         self._granted = granted
         self._watch_event = watch_event
         self._is_late = is_late
+        self.lacks_multi_read = False
         self._awake = False
         self._last_answer_s = 0.0
 
@@ -443,7 +465,33 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         self._last_answer_s = time.monotonic()
         if isinstance(request, Connect) and answer[0].time_out > 0:
             self._granted(answer[0].time_out)
+            if not self.lacks_multi_read:
+                self._try_multi_read(timeout, answer[0])
         return answer
+
+    def _try_multi_read(self, timeout: float, session: Connect) -> None:
+        """Send an empty MultiRead; give the connection up if the server does not know the request.
+
+        The zxid of the answer is not used: watches are armed again as of the last zxid before the connection.
+
+        Raises:
+            ConnectionDropped: the server has no MultiRead, or the request failed; the session goes on.
+            SessionExpiredError: the session expired meanwhile.
+        """
+        self._xid = _FIRST_XID
+        try:
+            super()._invoke(timeout, _EMPTY_MULTI_READ, _FIRST_XID)
+        except UnimplementedError:
+            _log.info(
+                "this ZooKeeper is older than 3.6 and has no MultiRead; many znodes are read by one request for each"
+            )
+            self.lacks_multi_read = True
+            self.client._session_id, self.client._session_passwd = session.session_id, session.passwd
+            raise ConnectionDropped(_NO_MULTI_READ) from None
+        except SessionExpiredError:
+            raise
+        except ZookeeperError as error:
+            raise ConnectionDropped(f"an empty MultiRead failed with {error!r}") from None
 
     def _read_socket(self, read_timeout: float) -> Any:
         response = super()._read_socket(read_timeout)

@@ -6,9 +6,11 @@ What it has in common with the simulator's client is tested in `tests/contracts`
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import struct
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 from tests.contracts.real_subject import Proxy
 from tests.contracts.subject import PATIENCE_S, Session
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.foundation.zk import jute
 from understudy.foundation.zk.client import (
     Create,
     Created,
@@ -29,6 +32,7 @@ from understudy.foundation.zk.client import (
     SessionSuspended,
     SetData,
     Stat,
+    WatchFired,
     WatchKind,
     ZNodeData,
     ZooKeeperUnreachable,
@@ -214,6 +218,86 @@ def test_a_reconnect_without_answer_is_tried_again_within_the_session_timeout(zo
     asyncio.run(scenario())
 
 
+class OldServer:
+    """Stands for a server older than ZooKeeper 3.6: answers MultiRead with UNIMPLEMENTED and closes the connection."""
+
+    def __init__(self, server: str) -> None:
+        host, port = server.split(":")
+        self._server = (host, int(port))
+        self._connections: list[asyncio.Task[None]] = []
+        self.types: list[list[int]] = []
+        """The types of the requests of each connection; 0 for the one that connects."""
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[str]:
+        """Accept connections; yield `host:port`."""
+        listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        async with listener:
+            yield f"127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+            listener.close()
+            await asyncio.gather(*self._connections)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.append(asyncio.create_task(self._serve(reader, writer)))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        types: list[int] = []
+        self.types.append(types)
+        server_reader, server_writer = await asyncio.open_connection(*self._server)
+        answers = asyncio.create_task(self._carry_answers(server_reader, writer))
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                size = await reader.readexactly(4)
+                request = await reader.readexactly(int.from_bytes(size, "big"))
+                xid, kind = struct.unpack_from("!ii", request)
+                types.append(kind if types else 0)
+                if types[-1] == jute.MULTI_READ:
+                    writer.write(struct.pack("!iiqi", 16, xid, 0, -6))
+                    await writer.drain()
+                    break
+                server_writer.write(size + request)
+                await server_writer.drain()
+        writer.close()
+        server_writer.close()
+        await answers
+
+    async def _carry_answers(self, server: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await server.read(65536):
+                writer.write(data)
+        writer.close()
+
+
+def test_a_server_without_multi_read_is_noticed_once_and_read_by_pipelined_requests(
+    zookeeper: EmbeddedZooKeeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        old = OldServer(zookeeper.connect_string)
+        async with old.running() as address:
+            session = await opened(f"{address}/old")
+            await session.zk.multi([Create("/a", b"1"), Create("/b", b"2")])
+            found = await session.zk.get_many(["/a", "/absent", "/b"], watch=True)
+            assert [node.data if isinstance(node, ZNodeData) else node for node in found] == [
+                b"1",
+                Failure.NO_NODE,
+                b"2",
+            ]
+            await session.zk.write(SetData("/b", b"3"))
+            await session.wait_for_watch("/b", WatchKind.CHANGED)
+            await session.zk.close()
+        first, second = old.types
+        assert first == [0, jute.MULTI_READ]
+        assert jute.MULTI_READ not in second
+        assert second.count(jute.GET_DATA) == 3
+        assert {type(notification) for notification in session.notifications} == {WatchFired}
+
+    with caplog.at_level("INFO"):
+        asyncio.run(scenario())
+    assert [record.getMessage().partition(" and ")[0] for record in caplog.records] == [
+        "this ZooKeeper is older than 3.6"
+    ]
+
+
 def test_no_thread_of_a_session_is_left_after_closing(zookeeper: EmbeddedZooKeeper) -> None:
     async def scenario() -> None:
         closed = await opened(zookeeper.connect_string)
@@ -246,12 +330,13 @@ def test_a_cancelled_connect_leaves_no_thread(zookeeper: EmbeddedZooKeeper) -> N
     assert left_over(before) == []
 
 
-@pytest.mark.parametrize("answers", [0, 1])
+@pytest.mark.parametrize("answers", [0, 1, 2])
 @pytest.mark.parametrize("ends_by", ["cancellation", "timeout"])
 def test_a_connect_that_ends_while_the_server_is_silent_leaves_nothing_behind(
     zookeeper: EmbeddedZooKeeper, answers: int, ends_by: str
 ) -> None:
-    """The server falls silent before it opens the session, or once it is open and the chroot is looked for."""
+    """The server falls silent before it opens the session, before it answers the empty MultiRead, or when the chroot is
+    looked for."""
 
     async def scenario() -> None:
         host, port = zookeeper.connect_string.split(":")
@@ -401,7 +486,7 @@ def test_thousands_of_concurrent_requests_do_not_deadlock(zookeeper: EmbeddedZoo
     assert not thread.is_alive()
 
 
-@pytest.mark.parametrize("answers", [1, 2, 3, 4])
+@pytest.mark.parametrize("answers", [2, 3, 4, 5])
 def test_a_second_cut_while_watches_are_set_again_loses_no_watch(zookeeper: EmbeddedZooKeeper, answers: int) -> None:
     """Some notifications are lost, while answers to SetWatches for other paths have carried a newer zxid."""
 
