@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from understudy.cli.arguments import BadInput, Failed, accept_old_words, reported_as
-from understudy.history.kafka_logs.entries import EntryKind, LogError, files_of_broker
+from understudy.history.kafka_logs.entries import files_of_broker
 from understudy.history.kafka_logs.importer import ImportReport, LogInputs, import_logs
 from understudy.history.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
+from understudy.history.kafka_logs.wrapping import LogError
 from understudy.history.writing import counted
 
 SHOWN_CLASSES = 10
@@ -16,27 +17,27 @@ SHOWN_CLASSES = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    for option, name in (
-        ("--controller-log", "controller.log"),
-        ("--state-change-log", "state-change.log"),
-        ("--server-log", "server.log"),
-    ):
-        parser.add_argument(
-            option,
-            type=Path,
-            nargs="+",
-            action="extend",
-            default=[],
-            metavar="FILE",
-            help=f"{name} of any broker, rotated and compressed files too; its lines name the broker",
-        )
+    parser.add_argument(
+        "--log",
+        "--controller-log",
+        "--state-change-log",
+        "--server-log",
+        dest="logs",
+        type=Path,
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="a log of any brokers: a file of Kafka's, or the output of docker compose logs, docker logs or kubectl "
+        "logs, or Docker's JSON files; rotated and compressed files too; its lines name the broker",
+    )
     parser.add_argument(
         "--broker",
         type=_broker_folder,
         action="append",
         default=[],
         metavar="ID=DIR",
-        help="a folder with the logs of one broker, under the names that Kafka gives them",
+        help="a folder with the logs of one broker, under the names that Kafka or Docker gives them",
     )
     parser.add_argument("--zookeeper-log", type=Path, metavar="DIR", help="ZooKeeper's folder version-2")
     parser.add_argument(
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
             chroot=options.zookeeper_chroot.rstrip("/"),
         )
         if not inputs.files and inputs.zookeeper_log is None:
-            raise BadInput("no log is named; give --controller-log, --state-change-log, --broker or --zookeeper-log")
+            raise BadInput("no log is named; give --log, --broker or --zookeeper-log")
         report = import_logs(inputs, options.dir, run=options.run_id)
     except OSError as error:
         raise Failed(f"--dir {options.dir}: {error.strerror}") from None
@@ -100,18 +101,10 @@ def describe(report: ImportReport, *, verbose: bool = False) -> list[str]:
     return [*lines, *(f"note: {note}" for note in report.notes)]
 
 
-def _files(options: argparse.Namespace) -> list[tuple[int | None, EntryKind, Path]]:
+def _files(options: argparse.Namespace) -> list[tuple[int | None, Path]]:
     """Return the named log files. Raises LogError."""
-    named: list[tuple[int | None, EntryKind, Path]] = []
-    for kind, paths in (
-        (EntryKind.CONTROLLER, options.controller_log),
-        (EntryKind.STATE_CHANGE, options.state_change_log),
-        (EntryKind.SERVER, options.server_log),
-    ):
-        named += [(None, kind, path) for path in paths]
-    for broker, folder in options.broker:
-        named += [(broker, kind, path) for kind, path in files_of_broker(folder)]
-    return named
+    in_folders = ((broker, path) for broker, folder in options.broker for path in files_of_broker(folder))
+    return [*((None, path) for path in options.logs), *in_folders]
 
 
 def _broker_folder(text: str) -> tuple[int, Path]:

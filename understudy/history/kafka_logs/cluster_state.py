@@ -11,7 +11,7 @@ from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.records import BrokerRegistered, ControllerElected, Leadership, ResponseReceived
 from understudy.history.kafka_logs.broker_node import BrokerNode, HeldAnswer, Takeover
-from understudy.history.kafka_logs.entries import EntryKind
+from understudy.history.kafka_logs.survey import EntryKind
 
 LEADERSHIP_REPEATED = "states of LeadershipWritten: recorded already"
 

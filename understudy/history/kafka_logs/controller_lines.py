@@ -29,7 +29,6 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.history.kafka_logs.broker_node import SentRequest, Takeover
 from understudy.history.kafka_logs.cluster_state import LEADERSHIP_REPEATED
-from understudy.history.kafka_logs.entries import EntryKind
 from understudy.history.kafka_logs.kafka_text import (
     LEADER_AND_ISR,
     LEADER_ISR_AND_EPOCH,
@@ -40,6 +39,7 @@ from understudy.history.kafka_logs.kafka_text import (
     topic_partition,
 )
 from understudy.history.kafka_logs.statements import CONTROLLER, STATE_CHANGE, Line, Statements
+from understudy.history.kafka_logs.survey import EntryKind
 
 STATEMENTS: Final = Statements()
 """Statements whose lines become records, or are needed by later records."""

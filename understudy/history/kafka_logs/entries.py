@@ -6,51 +6,27 @@ belong to it, such as a stack trace.
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from itertools import combinations
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 from understudy.history.kafka_logs.pattern import LinePattern
-
-MAX_LINE_BYTES: Final = 32 * 1024 * 1024
-"""Length after which the rest of a line is not read. A controller of 200,000 partitions writes lines of about 8 MB."""
+from understudy.history.kafka_logs.survey import EntryKind, LogPart, Survey, surveyed
+from understudy.history.kafka_logs.wrapping import LogError, WrappedLine, unwrapped_lines
 
 MAX_REST_LINES: Final = 50
 """Maximum number of lines of a stack trace that are kept. The others are only counted."""
-
-LEADING_LINES: Final = 1_000
-"""Number of lines at the beginning of a file that may belong to an entry of the file before it."""
-
-SEARCHED_LINES: Final = 50_000
-"""Number of lines of a file that are searched for the id of its broker."""
 
 CLOCK_TOLERANCE_MS: Final = 1_000
 """Maximum time by which an entry may be earlier than the entry before it. Threads take the time of an entry before they
 wait for the file, so lines may be slightly out of order."""
 
-_BROKER_ID = re.compile(
-    r"\[(?:Controller id=|Broker id=|KafkaServer id=|ControllerEventThread controllerId=|"
-    r"PartitionStateMachine controllerId=|ReplicaStateMachine controllerId=|RequestSendThread controllerId=|"
-    r"ReplicaManager broker=|MetadataCache brokerId=|GroupCoordinator |KafkaApi-)(?P<id>\d+)"
-)
 _CONTROLLER_ID = re.compile(r"\[(?:Controller|Broker|KafkaServer) id=(?P<id>\d+)[] ]")
-
-
-class LogError(Exception):
-    """A log file cannot be imported. The message names the file, the line and the expected input."""
-
-
-class EntryKind(Enum):
-    """The three kinds of log files of a broker, in the order in which entries of the same millisecond are taken."""
-
-    CONTROLLER = "controller.log"
-    STATE_CHANGE = "state-change.log"
-    SERVER = "server.log"
+_DOCKER_FILE = re.compile(r"[0-9a-f]+-json\.log(\.\d+)?(\.gz)?")
 
 
 class Entry(NamedTuple):
@@ -70,38 +46,52 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True)
 class LogSource:
-    """All files of one kind of one broker, the oldest first.
+    """Files of one broker that follow one another: all files of one kind, or those that have lines of several kinds.
 
     Attributes:
+        parts: the lines of the broker in each file, the oldest first.
         lines: the number of lines that have been read.
         out_of_order: the number of entries that got the time of the entry before, at most `CLOCK_TOLERANCE_MS` later.
         loose: the number of lines at the beginning of a file that belong to an entry of a file that was not given.
     """
 
     broker: int
-    kind: EntryKind
-    files: tuple[Path, ...]
+    parts: tuple[LogPart, ...]
     lines: int = 0
     out_of_order: int = 0
     loose: Counter[Path] = field(default_factory=Counter)
+
+    @property
+    def kinds(self) -> tuple[EntryKind, ...]:
+        """The kinds of log files that the entries would be in, in their order."""
+        found = set[EntryKind]().union(*(part.kinds for part in self.parts))
+        return tuple(kind for kind in EntryKind if kind in found)
 
     def entries(self, pattern: LinePattern) -> Iterator[Entry]:
         """Yield the entries of all files.
 
         Raises:
-            LogError: a file cannot be read, has no line of this pattern, has lines of another broker, or begins before
-                the end of the file before it.
+            LogError: a file cannot be read, has lines of another broker, or begins before the end of the file before
+                it.
         """
         last = 0
-        for file in self.files:
-            for entry in self._file_entries(file, pattern, last):
+        begun: dict[str, WrappedLine] = {}
+        for part, following in zip(self.parts, (*self.parts[1:], None), strict=True):
+            is_last = following is None or following.form is not part.form
+            for entry in self._part_entries(
+                part, unwrapped_lines(part.file, part.form, begun, is_last=is_last), pattern, last
+            ):
                 last = entry.ms
                 yield entry
 
-    def _file_entries(self, file: Path, pattern: LinePattern, last: int) -> Iterator[Entry]:
+    def _part_entries(
+        self, part: LogPart, lines: Iterator[WrappedLine], pattern: LinePattern, last: int
+    ) -> Iterator[Entry]:
         entry: Entry | None = None
         rest: list[str] = []
-        for number, text in _numbered_lines(file):
+        for number, name, text in lines:
+            if name != part.name:
+                continue
             self.lines += 1
             line = pattern.read(text)
             if line is not None:
@@ -109,28 +99,24 @@ class LogSource:
                     yield _complete(entry, rest, pattern)
                 ms = line.ms if line.ms >= last - CLOCK_TOLERANCE_MS else line.later_ms
                 if ms < last:
-                    self._check_clock(file, number, last - ms)
+                    self._check_clock(part, number, last - ms)
                 last = max(last, ms)
-                entry = Entry(last, file, number, line.level, line.logger, line.message)
+                entry = Entry(last, part.file, number, line.level, line.logger, line.message)
                 rest = []
                 self._check_broker(entry)
-            elif entry is not None:
-                if len(rest) < MAX_REST_LINES:
-                    rest.append(text)
-            else:
-                self.loose[file] += 1
-                if self.loose[file] >= LEADING_LINES:
-                    raise _not_a_log(file, text, pattern)
+            elif entry is None:
+                self.loose[part.file] += 1
+            elif len(rest) < MAX_REST_LINES:
+                rest.append(text)
         if entry is not None:
             yield _complete(entry, rest, pattern)
-        elif self.loose[file]:
-            raise _not_a_log(file, text, pattern)
 
-    def _check_clock(self, file: Path, line: int, back_ms: int) -> None:
+    def _check_clock(self, part: LogPart, line: int, back_ms: int) -> None:
         if back_ms > CLOCK_TOLERANCE_MS:
+            name = f" in the lines of {part.name}" if part.name else ""
             raise LogError(
-                f"{file}:{line}: the clock goes back by {back_ms / 1000:,.3f} s; expected files of one broker that do "
-                "not overlap, and the zone of their times (--timezone)"
+                f"{part.file}:{line}: the clock goes back by {back_ms / 1000:,.3f} s{name}; expected files of one "
+                f"broker {self.broker} that do not overlap, and the zone of their times (--timezone)"
             )
         self.out_of_order += 1
 
@@ -139,39 +125,103 @@ class LogSource:
         if match is not None and int(match["id"]) != self.broker:
             raise LogError(
                 f"{entry.file}:{entry.line}: a line of broker {match['id']} in a log of broker {self.broker}; expected "
-                "the files of each broker by themselves, for example --broker 1=DIR"
+                "the files of each broker by themselves, for example --broker 1=DIR, or lines with the names of their "
+                "containers, as docker compose logs and kubectl logs --prefix print them"
             )
 
 
-def log_sources(
-    files: Sequence[tuple[int | None, EntryKind, Path]], pattern: LinePattern
-) -> tuple[tuple[LogSource, ...], tuple[Path, ...]]:
-    """Group files by broker and kind, ordered by their first time; return also the files without an entry.
+class FoundLogs(NamedTuple):
+    """The sources that log files hold, and what is left out of them.
+
+    Attributes:
+        empty: the files without a line.
+        surveys: what each of the other files holds.
+        without_broker: the containers whose lines name no broker, in a file that has a broker.
+    """
+
+    sources: tuple[LogSource, ...]
+    empty: tuple[Path, ...]
+    surveys: tuple[Survey, ...]
+    without_broker: tuple[LogPart, ...]
+
+
+def log_sources(files: Sequence[tuple[int | None, Path]], pattern: LinePattern) -> FoundLogs:
+    """Group files, or the lines of each container in them, by broker and kind, ordered by their first time.
 
     Args:
-        files: the broker (None if it is not known), the kind and the path of each file.
+        files: the broker (None if it is not known) and the path of each file.
 
     Raises:
-        LogError: a file cannot be read or has no line of this pattern, or names no broker and none is given.
+        LogError: a file cannot be read, has no line of this pattern in any form or lines of two forms, or names no
+            broker and none is given; or two files have the same lines of a broker.
     """
-    found: dict[tuple[int, EntryKind], list[tuple[int, Path]]] = {}
-    empty: list[Path] = []
-    for broker, kind, file in files:
-        first = _first_ms(file, pattern)
-        if first is None:
+    surveys = []
+    empty = []
+    parts: list[tuple[int, LogPart]] = []
+    without_broker: list[LogPart] = []
+    for broker, file in files:
+        survey = surveyed(file, pattern)
+        if survey is None:
             empty.append(file)
             continue
-        owner = _broker_id(file, pattern) if broker is None else broker
-        found.setdefault((owner, kind), []).append((first, file))
-    order = list(EntryKind)
-    return tuple(
-        LogSource(broker, kind, tuple(file for _, file in sorted(dated)))
-        for (broker, kind), dated in sorted(found.items(), key=lambda item: (item[0][0], order.index(item[0][1])))
-    ), tuple(empty)
+        surveys.append(survey)
+        owned = _owned_parts(broker, survey)
+        parts += owned
+        owned_names = {part.name for _, part in owned}
+        without_broker += (part for part in survey.parts if part.name not in owned_names)
+    return FoundLogs(_grouped_by_kind(parts), tuple(empty), tuple(surveys), tuple(without_broker))
 
 
-def files_of_broker(folder: Path) -> list[tuple[EntryKind, Path]]:
-    """Return the log files in `folder` with the names that Kafka gives them, rotated and compressed ones included.
+def _owned_parts(broker: int | None, survey: Survey) -> list[tuple[int, LogPart]]:
+    """Return the lines of each broker in a file. Raises LogError."""
+    dated = [part for part in survey.parts if part.first_ms is not None]
+    named = [(part.broker, part) for part in dated if part.broker is not None]
+    if broker is not None:
+        if len(dated) == 1 and (dated[0].broker is None or not dated[0].name):
+            return [(broker, dated[0])]
+        for other, part in named:
+            if other != broker:
+                raise LogError(f"{part}: lines of broker {other} in a log of broker {broker}; name the file with --log")
+    if not named:
+        raise LogError(
+            f"{survey.parts[0].file}: its lines do not name their broker, as [Controller id=1] does; give the folder "
+            "of the broker's logs with --broker ID=DIR"
+        )
+    return named
+
+
+def _grouped_by_kind(parts: Sequence[tuple[int, LogPart]]) -> tuple[LogSource, ...]:
+    """Return a source of each broker and kind, and one of each broker's files of several kinds. Raises LogError."""
+    kinds = list(EntryKind)
+    found: dict[tuple[int, int], list[LogPart]] = {}
+    for broker, part in parts:
+        rank = kinds.index(next(iter(part.kinds))) if len(part.kinds) == 1 else len(kinds)
+        found.setdefault((broker, rank), []).append(part)
+    sources = tuple(
+        LogSource(broker, tuple(sorted(one, key=lambda part: (part.first_ms, part.file, part.name))))
+        for (broker, _), one in sorted(found.items(), key=lambda item: item[0])
+    )
+    for one, other in combinations(sources, 2):
+        if one.broker == other.broker and set(one.kinds) & set(other.kinds):
+            _check_apart(one, other)
+    return sources
+
+
+def _check_apart(one: LogSource, other: LogSource) -> None:
+    """Raise LogError if files of the same broker have lines of the same kind and time."""
+    for first in one.parts:
+        for second in other.parts:
+            shared = sorted(kind.value for kind in first.kinds & second.kinds)
+            start_ms, end_ms = max(first.first_ms or 0, second.first_ms or 0), min(first.last_ms, second.last_ms)
+            if shared and end_ms - start_ms > CLOCK_TOLERANCE_MS:
+                raise LogError(
+                    f"{first} and {second} both have lines of {shared[0]} of broker {one.broker}, and the same "
+                    f"{(end_ms - start_ms) / 1000:,.0f} s; give one of them"
+                )
+
+
+def files_of_broker(folder: Path) -> list[Path]:
+    """Return the log files in `folder` with the names that Kafka or Docker give them, rotated and compressed ones too.
 
     Raises:
         LogError: the folder cannot be listed, or has none.
@@ -180,15 +230,18 @@ def files_of_broker(folder: Path) -> list[tuple[EntryKind, Path]]:
         names = sorted(path for path in folder.iterdir() if path.is_file())
     except OSError as error:
         raise LogError(f"{folder}: {error.strerror}; expected a folder with the logs of one broker") from None
-    found = [(kind, path) for path in names for kind in EntryKind if _is_named(path.name, kind)]
+    found = [path for path in names if _DOCKER_FILE.fullmatch(path.name) or _is_named(path.name)]
     if not found:
-        raise LogError(f"{folder} holds none of {', '.join(kind.value for kind in EntryKind)}")
+        raise LogError(f"{folder} holds none of {', '.join(kind.value for kind in EntryKind)}, ID-json.log")
     return found
 
 
-def _is_named(name: str, kind: EntryKind) -> bool:
-    """Return whether a file has the name of `kind`, also rotated: `controller.log.2024-05-01-13`, `….gz`."""
-    return re.fullmatch(rf"{re.escape(kind.value)}([.-][0-9][0-9A-Za-z.-]*)?(\.gz)?", name) is not None
+def _is_named(name: str) -> bool:
+    """Return whether a file has a name of Kafka's, also rotated: `controller.log.2024-05-01-13`, `….gz`."""
+    return any(
+        re.fullmatch(rf"{re.escape(kind.value)}([.-][0-9][0-9A-Za-z.-]*)?(\.gz)?", name) is not None
+        for kind in EntryKind
+    )
 
 
 def _complete(entry: Entry, rest: list[str], pattern: LinePattern) -> Entry:
@@ -202,56 +255,3 @@ def _complete(entry: Entry, rest: list[str], pattern: LinePattern) -> Entry:
                 message = "\n".join([entry.message, *rest[:number], end[0]])
                 return entry._replace(message=message, logger=end[1], rest=tuple(rest[number + 1 :]))
     return entry._replace(rest=tuple(rest))
-
-
-def _first_ms(file: Path, pattern: LinePattern) -> int | None:
-    """Return the time of the first entry; None if the file is empty. Raises LogError."""
-    text = ""
-    for number, text in _numbered_lines(file):
-        if (line := pattern.read(text)) is not None:
-            return line.ms
-        if number >= LEADING_LINES:
-            break
-    if text == "":
-        return None
-    raise _not_a_log(file, text, pattern)
-
-
-def _broker_id(file: Path, pattern: LinePattern) -> int:
-    """Return the id of the broker that wrote the file, which its lines name. Raises LogError."""
-    for number, text in _numbered_lines(file):
-        if number > SEARCHED_LINES:
-            break
-        if (line := pattern.read(text)) is not None and (match := _BROKER_ID.match(line.message)):
-            return int(match["id"])
-    raise LogError(
-        f"{file}: its first {SEARCHED_LINES:,} lines do not name their broker, as [Controller id=1] does; "
-        "give the folder of the broker's logs with --broker ID=DIR"
-    )
-
-
-def _not_a_log(file: Path, text: str, pattern: LinePattern) -> LogError:
-    return LogError(
-        f"{file}:1: no line has the pattern {pattern.conversion!r}; expected a log that log4j has written with it, or "
-        f"another --pattern. A line: {text[:120]!r}"
-    )
-
-
-def _numbered_lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines without their ends, numbered from 1. Raises LogError if the file cannot be read."""
-    try:
-        with _opened(file) as stream:
-            number = 0
-            while line := stream.readline(MAX_LINE_BYTES):
-                number += 1
-                rest = line
-                while not rest.endswith(b"\n") and (rest := stream.readline(MAX_LINE_BYTES)):
-                    pass
-                yield number, line.rstrip(b"\r\n").decode("utf-8", "replace")
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise LogError(f"{file}: it cannot be read: {reason}") from None
-
-
-def _opened(file: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(file, "rb")) if file.suffix == ".gz" else file.open("rb")

@@ -18,11 +18,14 @@ from typing import Final, TypeAlias
 from understudy.foundation.cluster.grouping import grouped
 from understudy.history.kafka_logs import broker_lines, controller_lines
 from understudy.history.kafka_logs.cluster_state import ImportedCluster
-from understudy.history.kafka_logs.entries import Entry, EntryKind, LogError, LogSource, log_sources
+from understudy.history.kafka_logs.entries import Entry, FoundLogs, LogSource, log_sources
 from understudy.history.kafka_logs.pattern import LinePattern
 from understudy.history.kafka_logs.statements import IDENT, Line, Statement
+from understudy.history.kafka_logs.survey import EntryKind
 from understudy.history.kafka_logs.transactions import DatedTransaction, Logged, TransactionImporter, dated
+from understudy.history.kafka_logs.wrapping import LogError
 from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, iterate_transaction_logs
+from understudy.history.writing import counted
 
 MAX_SAMPLES: Final = 3
 """Maximum number of lines of each class that are kept as samples."""
@@ -44,13 +47,13 @@ class LogInputs:
     """The logs that are imported.
 
     Attributes:
-        files: the broker (None if it is not known), the kind and the path of each log file.
+        files: the broker (None if its lines name it) and the path of each log file.
         pattern: reads the lines of all files.
         zookeeper_log: ZooKeeper's `version-2` folder; None if there is none.
         chroot: the chroot of the cluster in ZooKeeper; empty if it has none.
     """
 
-    files: Sequence[tuple[int | None, EntryKind, Path]]
+    files: Sequence[tuple[int | None, Path]]
     pattern: LinePattern
     zookeeper_log: Path | None = None
     chroot: str = ""
@@ -93,9 +96,9 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
         LogError: a log cannot be imported, or there is nothing to import.
         OSError: an event log cannot be written.
     """
-    sources, empty = log_sources(inputs.files, inputs.pattern)
+    logs = log_sources(inputs.files, inputs.pattern)
     items = heapq.merge(
-        *(_entries(rank, source, inputs.pattern) for rank, source in enumerate(sources, 1)),
+        *(_entries(rank, source, inputs.pattern) for rank, source in enumerate(logs.sources, 1)),
         _transactions(inputs),
         key=lambda item: item[:2],
     )
@@ -105,7 +108,7 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
     cluster = ImportedCluster(
         output,
         run or f"kafka-{datetime.fromtimestamp(first[0] / 1000, UTC):%Y%m%d-%H%M%S}",
-        logs={(source.broker, source.kind) for source in sources},
+        logs={(source.broker, kind) for source in logs.sources for kind in source.kinds},
         knows_all_states=inputs.zookeeper_log is not None and first_zxid(inputs.zookeeper_log) == 1,
     )
     report = ImportReport(run=cluster.run, brokers=())
@@ -121,9 +124,9 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
     report.brokers = cluster.brokers
     report.records = cluster.written
     report.left_out = cluster.left_out
-    report.lines = sum(source.lines for source in sources)
+    report.lines = sum(source.lines for source in logs.sources)
     report.transactions = transactions.transactions
-    report.notes = _notes(inputs, sources, empty, transactions, cluster)
+    report.notes = _notes(inputs, logs, transactions, cluster)
     return report
 
 
@@ -163,7 +166,7 @@ def _import_entry(source: LogSource, entry: Entry, cluster: ImportedCluster, rep
         samples = report.samples.setdefault(name, [])
         if len(samples) < MAX_SAMPLES:
             samples.append(f"{entry.file}:{entry.line}: {entry.message[:MAX_SAMPLE_CHARACTERS]}")
-    cluster.node(source.broker).line_was_read(float(entry.ms), source.kind.value)
+    cluster.node(source.broker).line_was_read(float(entry.ms), EntryKind.of(entry.logger).value)
 
 
 def _find(statements: Sequence[Statement], text: str) -> tuple[Statement, re.Match[str]] | None:
@@ -175,18 +178,25 @@ def _find(statements: Sequence[Statement], text: str) -> tuple[Statement, re.Mat
 
 def _notes(
     inputs: LogInputs,
-    sources: Sequence[LogSource],
-    empty: Sequence[Path],
+    logs: FoundLogs,
     transactions: TransactionImporter,
     cluster: ImportedCluster,
 ) -> list[str]:
     notes = ["the clocks of all machines are taken as one"]
-    notes += [f"{file} is empty" for file in empty]
-    for source in sources:
-        if source.out_of_order:
+    notes += [f"{file} is empty" for file in logs.empty]
+    for survey in logs.surveys:
+        if survey.strays:
             notes.append(
-                f"broker {source.broker}, {source.kind.value}: {source.out_of_order:,} entries were out of order by "
-                "less than a second; each has the time of the one before"
+                f"{survey.parts[0].file}: {counted(survey.strays, 'line')} not in the form of {survey.form.title}, the "
+                f"first of them line {survey.first_stray}"
+            )
+    notes += [f"{part}: {counted(part.lines, 'line')} that name no broker" for part in logs.without_broker]
+    for source in logs.sources:
+        if source.out_of_order:
+            kinds = ", ".join(kind.value for kind in source.kinds)
+            notes.append(
+                f"broker {source.broker}, {kinds}: {source.out_of_order:,} entries were out of order by less than a "
+                "second; each has the time of the one before"
             )
         notes += [f"{file}: {count:,} lines before its first entry" for file, count in source.loose.items()]
     if inputs.zookeeper_log is not None and not cluster.knows_all_states:

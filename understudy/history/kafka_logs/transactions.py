@@ -36,7 +36,7 @@ from understudy.foundation.zk.znodes import (
 )
 from understudy.history.kafka_logs.broker_node import BrokerNode
 from understudy.history.kafka_logs.cluster_state import ImportedCluster, KnownState
-from understudy.history.kafka_logs.entries import EntryKind
+from understudy.history.kafka_logs.survey import EntryKind
 from understudy.history.reading.transaction_log import ClosedByClient, OpenedSession, SessionNote
 
 LOOK_AHEAD: Final = 10_000

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from understudy.foundation.eventlog.records import Envelope, Payload
-from understudy.history.kafka_logs.entries import EntryKind
 from understudy.history.kafka_logs.importer import ImportReport, LogInputs, import_logs
 from understudy.history.kafka_logs.pattern import LinePattern
+from understudy.history.kafka_logs.survey import EntryKind
 from understudy.history.reading.reader import read
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -52,7 +52,7 @@ def imported(
 ) -> tuple[tuple[Envelope, ...], ImportReport]:
     """Import small logs; return the records in order, and the report."""
     files = [
-        (broker, kind, written_log(tmp_path / f"logs-{broker}" / kind.value, kind, lines))
+        (broker, written_log(tmp_path / f"logs-{broker}" / kind.value, kind, lines))
         for (broker, kind), lines in logs.items()
     ]
     report = import_logs(LogInputs(files=files, pattern=LinePattern()), tmp_path / "events")

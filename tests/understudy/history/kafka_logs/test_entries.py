@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from understudy.history.kafka_logs import entries
-from understudy.history.kafka_logs.entries import Entry, EntryKind, LogError, files_of_broker, log_sources
+from understudy.history.kafka_logs import survey
+from understudy.history.kafka_logs.entries import Entry, files_of_broker, log_sources
 from understudy.history.kafka_logs.pattern import LinePattern, parse_zone
+from understudy.history.kafka_logs.wrapping import LogError
 
 NAME = "kafka.controller.KafkaController"
 
@@ -25,7 +26,7 @@ def log(path: Path, *lines: str) -> Path:
 
 def read(*files: Path, zone: str = "UTC") -> list[Entry]:
     pattern = LinePattern(zone=parse_zone(zone))
-    ((source,), _) = log_sources([(None, EntryKind.CONTROLLER, file) for file in files], pattern)
+    (source,) = log_sources([(None, file) for file in files], pattern).sources
     return list(source.entries(pattern))
 
 
@@ -79,12 +80,12 @@ def test_a_file_that_begins_inside_a_stack_trace_is_read(tmp_path: Path) -> None
 
 def test_a_file_without_a_line_of_the_pattern_is_refused(tmp_path: Path) -> None:
     file = log(tmp_path / "controller.log", "hello\n")
-    with pytest.raises(LogError, match=rf"{file}:1: no line has the pattern .*A line: 'hello'"):
+    with pytest.raises(LogError, match=rf"{file}:1: no line has the pattern .*, as this one: 'hello'; expected"):
         read(file)
 
 
 def test_a_file_that_turns_into_another_format_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "LEADING_LINES", 3)
+    monkeypatch.setattr(survey, "LEADING_LINES", 3)
     file = log(tmp_path / "controller.log", *["hello\n"] * 5, line("12:00:00,000"))
     with pytest.raises(LogError, match="no line has the pattern"):
         read(file)
@@ -100,13 +101,13 @@ def test_a_file_that_names_no_broker_is_refused_unless_it_is_given(tmp_path: Pat
     file = log(tmp_path / "controller.log", line("12:00:00,000", "no id"))
     with pytest.raises(LogError, match=r"do not name their broker.*--broker ID=DIR"):
         read(file)
-    ((source,), _) = log_sources([(7, EntryKind.CONTROLLER, file)], LinePattern())
+    (source,) = log_sources([(7, file)], LinePattern()).sources
     assert source.broker == 7
 
 
 def test_an_empty_file_is_left_out(tmp_path: Path) -> None:
     file = log(tmp_path / "controller.log")
-    assert log_sources([(1, EntryKind.CONTROLLER, file)], LinePattern()) == ((), (file,))
+    assert log_sources([(1, file)], LinePattern()) == ((), (file,), (), ())
 
 
 def test_a_missing_or_broken_file_is_refused(tmp_path: Path) -> None:
@@ -125,11 +126,12 @@ def test_the_files_of_a_brokers_folder(tmp_path: Path) -> None:
         "state-change.log.1.gz",
         "server.log",
         "server.log-20260501",
+        "0123abcd-json.log",
+        "0123abcd-json.log.1.gz",
     ]
     for name in [*names, "kafka-request.log", "controller.log.bak", "serverXlog"]:
         log(tmp_path / name)
     found = files_of_broker(tmp_path)
-    assert sorted(path.name for _, path in found) == sorted(names)
-    assert {kind for kind, path in found if path.name.startswith("state-change")} == {EntryKind.STATE_CHANGE}
+    assert sorted(path.name for path in found) == sorted(names)
     with pytest.raises(LogError, match=r"holds none of controller\.log"):
         files_of_broker(tmp_path.parent)

@@ -39,7 +39,7 @@ from understudy.foundation.eventlog.records import (
     Transition,
     WatchFiredRecord,
 )
-from understudy.history.kafka_logs.entries import EntryKind
+from understudy.history.kafka_logs.survey import EntryKind
 
 CONTROLLER, STATE_CHANGE, SERVER = EntryKind.CONTROLLER, EntryKind.STATE_CHANGE, EntryKind.SERVER
 ELECTED = (
