@@ -64,7 +64,7 @@ def test_a_folder_of_a_broker_holds_all_its_logs(tmp_path: Path, capsys: pytest.
 
 
 def test_nothing_to_import_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no log is named; give --controller-log" in refused(capsys, "--dir", tmp_path / "events")
+    assert "no log is named; give --log, --broker or --zookeeper-log" in refused(capsys, "--dir", tmp_path / "events")
     empty = tmp_path / "controller.log"
     empty.touch()
     arguments = ("--controller-log", empty, "--dir", tmp_path / "more")

@@ -6,6 +6,7 @@ and ZooKeeper's client. docs/guides/import-kafka.md has them in a table.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from understudy.foundation.eventlog.fences import Fence
@@ -22,7 +23,13 @@ from understudy.foundation.eventlog.records import (
     WatchFiredRecord,
 )
 from understudy.history.kafka_logs.broker_node import HandledRequest
-from understudy.history.kafka_logs.kafka_text import UNKNOWN, session_id
+from understudy.history.kafka_logs.kafka_text import (
+    ISR_AND_VERSION,
+    UNKNOWN,
+    isr_and_version,
+    session_id,
+    topic_partition,
+)
 from understudy.history.kafka_logs.statements import STATE_CHANGE, Line, Statements
 
 STATEMENTS: Final = Statements()
@@ -34,8 +41,10 @@ _ZOOKEEPER_CLIENT = "kafka.zookeeper.ZooKeeperClient"
 _CONNECTION = "org.apache.zookeeper.ClientCnxn"
 _REGISTRATION = "kafka.utils.Log4jControllerRegistration$"
 _APIS = "kafka.server.KafkaApis"
+_PARTITION = "kafka.cluster.Partition"
 _EVENT_THREAD = "kafka.controller.ControllerEventManager$ControllerEventThread"
 _FROM = r"correlationId (?P<correlation_id>\d+) from controller (?P<controller>\d+)"
+_PARTITION_IDENT = re.compile(r"Partition (?P<partition>\S+) broker=\d+")
 _WATCH_KINDS: Final = {
     "NodeCreated": "created",
     "NodeDeleted": "deleted",
@@ -146,6 +155,15 @@ def watch_fired(line: Line) -> None:
     seq = line.write(WatchFiredRecord(path=line.found["path"], kind=kind))
     if is_election:
         node.gone_cause = seq
+
+
+@STATEMENTS.importing(_PARTITION, rf"ISR updated to {ISR_AND_VERSION}")
+def isr_written(line: Line) -> None:
+    """Record an ISR that a leader has written itself, as brokers do until `inter.broker.protocol.version` 2.7."""
+    match = _PARTITION_IDENT.fullmatch(line.ident)
+    partition = None if match is None else topic_partition(match["partition"])
+    if partition is not None:
+        line.cluster.write_isr(line.node, line.ms, partition, isr_and_version(line.found))
 
 
 # ------------------------------------------------------------------ control requests

@@ -113,6 +113,8 @@ class BrokerNode:
         had_event_thread: whether this incarnation has logged the start of its controller's event thread.
         has_begun: whether its server.log has the first line of a process, but not yet `starting`.
         is_connected: whether the connection of its session is up.
+        read_epoch_version: the version of `/controller_epoch` that it has read before it increments the epoch;
+            `UNKNOWN` if it has not, or if there is none.
         gone_cause: the `seq` of its record of the deletion of `/controller`, until the election that follows.
     """
 
@@ -151,6 +153,7 @@ class BrokerNode:
         self.had_event_thread = False
         self.has_begun = False
         self.gone_cause: int | None = None
+        self.read_epoch_version = UNKNOWN
         self._held: list[HeldAnswer] = []
 
     def start_incarnation(self, ms: float) -> None:

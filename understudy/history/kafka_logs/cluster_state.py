@@ -7,6 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.records import BrokerRegistered, ControllerElected, Leadership, ResponseReceived
@@ -14,6 +16,7 @@ from understudy.history.kafka_logs.broker_node import BrokerNode, HeldAnswer, Ta
 from understudy.history.kafka_logs.survey import EntryKind
 
 LEADERSHIP_REPEATED = "states of LeadershipWritten: recorded already"
+_LEADERSHIP_WITHOUT_LEADER = "states of LeadershipWritten: the line lacks the leader, as do the lines before"
 
 
 class KnownState(NamedTuple):
@@ -106,6 +109,21 @@ class ImportedCluster:
         partition = TopicPartition(state.topic, state.partition)
         node.write_leadership(ms, why, state, zxid=zxid)
         self.states[partition] = KnownState(state, zxid)
+
+    def write_isr(
+        self, node: BrokerNode, ms: float, partition: TopicPartition, isr_and_version: tuple[tuple[int, ...], int]
+    ) -> None:
+        """Record a new ISR of a partition, and its partition epoch, with the leader of the state before."""
+        known = self.states.get(partition)
+        isr, partition_epoch = isr_and_version
+        if known is None or (partition_epoch > known.state.partition_epoch + 1):
+            self.left_out[_LEADERSHIP_WITHOUT_LEADER] += 1
+            return
+        state = msgspec.structs.replace(known.state, isr=isr, partition_epoch=partition_epoch)
+        if self.is_newer(state):
+            self.write_leadership(node, ms, "alter-partition", state)
+        else:
+            self.left_out[LEADERSHIP_REPEATED] += 1
 
     def write_election(self, node: BrokerNode, ms: float, elected: ControllerElected, *, zxid: int = 0) -> bool:
         """Record an election, unless it is recorded already; return whether it was not.

@@ -30,9 +30,11 @@ from understudy.foundation.eventlog.records import (
 from understudy.history.kafka_logs.broker_node import SentRequest, Takeover
 from understudy.history.kafka_logs.cluster_state import LEADERSHIP_REPEATED
 from understudy.history.kafka_logs.kafka_text import (
+    ISR_AND_VERSION,
     LEADER_AND_ISR,
     LEADER_ISR_AND_EPOCH,
     UNKNOWN,
+    isr_and_version,
     leadership,
     names,
     numbers,
@@ -49,6 +51,9 @@ _SENDER = "kafka.controller.RequestSendThread"
 _BATCH = "kafka.controller.ControllerBrokerRequestBatch"
 _PARTITIONS = "kafka.controller.ZkPartitionStateMachine"
 _REPLICAS = "kafka.controller.ZkReplicaStateMachine"
+_OLD_PARTITIONS = "kafka.controller.PartitionStateMachine"
+_OLD_REPLICAS = "kafka.controller.ReplicaStateMachine"
+_EVENT_THREAD = "kafka.controller.ControllerEventManager$ControllerEventThread"
 _DELETION = "kafka.controller.TopicDeletionManager"
 _TO = r"(?P<node>\S+ \(id: (?P<to>\d+) rack: .*?\))"
 _IDENT_EPOCH = re.compile(r"Controller id=\d+ epoch=(?P<epoch>\d+)")
@@ -80,6 +85,24 @@ def elected(line: Line) -> None:
         epoch_zk_version=line.number("version"),
         session_id=line.node.session_id,
     )
+    line.cluster.write_election(line.node, line.ms, found)
+
+
+@STATEMENTS.importing(CONTROLLER, r"Initialized controller epoch to \d+ and zk version (?P<version>\d+)")
+def epoch_read(line: Line) -> None:
+    line.node.read_epoch_version = line.number("version")
+
+
+@STATEMENTS.importing(CONTROLLER, r"Epoch incremented to (?P<epoch>\d+)")
+def epoch_incremented(line: Line) -> None:
+    """Record the election of a controller of Kafka 1.1 or 2.0, which creates `/controller` before it has an epoch."""
+    found = ControllerElected(
+        broker_id=line.node.broker,
+        epoch=line.number("epoch"),
+        epoch_zk_version=line.node.read_epoch_version + 1,
+        session_id=line.node.session_id,
+    )
+    line.node.read_epoch_version = UNKNOWN
     line.cluster.write_election(line.node, line.ms, found)
 
 
@@ -125,6 +148,7 @@ def topics_of_cluster(line: Line) -> None:
     )
 
 
+@STATEMENTS.importing(_OLD_PARTITIONS, r"Started partition state machine with initial state -> (?P<states>.*)")
 @STATEMENTS.importing(_PARTITIONS, r"Started partition state machine with initial state -> (?P<states>.*)")
 def partition_states(line: Line) -> None:
     line.node.takeover.partitions = line.found["states"].count(" -> ")
@@ -156,6 +180,7 @@ def takeover_ended(line: Line) -> None:
     line.node.takeover.is_under_way = False
 
 
+@STATEMENTS.importing(_EVENT_THREAD, r"Controller moved to another broker")
 @STATEMENTS.importing(CONTROLLER, r"(Forcing the controller to resign|Controller moved to another broker)")
 def resignation_reason(line: Line) -> None:
     line.node.resigns_because = line.entry.message.partition("] ")[2].rstrip(".")
@@ -190,10 +215,11 @@ def election_lost(line: Line) -> None:
 @STATEMENTS.importing(
     CONTROLLER,
     r"Newly added brokers: (?P<new>[\d,]*), deleted brokers: (?P<dead>[\d,]*), "
-    r"bounced brokers: (?P<bounced>[\d,]*), all live brokers: (?P<live>[\d,]*)",
+    r"(?:bounced brokers: (?P<bounced>[\d,]*), )?all live brokers: (?P<live>[\d,]*)",
 )
 def brokers_changed(line: Line) -> None:
-    found = {name: numbers(line.found[name]) for name in ("new", "dead", "bounced", "live")}
+    """Record a change of the live brokers. Until Kafka 2.1 a controller does not notice that a broker has bounced."""
+    found = {name: numbers(line.found[name] or "") for name in ("new", "dead", "bounced", "live")}
     line.write(
         BrokersChanged(new=found["new"], dead=found["dead"], bounced=found["bounced"], live=found["live"]),
     )
@@ -225,9 +251,18 @@ def isr_updated(line: Line) -> None:
     _leadership(line, "alter-partition", line.node.takeover.epoch)
 
 
+@STATEMENTS.importing(CONTROLLER, rf"ISR for partition (?P<partition>\S+) updated to {ISR_AND_VERSION}")
+def isr_updated_by_version(line: Line) -> None:
+    """Record an ISR of Kafka 2.7 or 2.8. The line lacks the leader and its epoch, which an AlterIsr does not change."""
+    partition = topic_partition(line.found["partition"])
+    if partition is not None:
+        line.cluster.write_isr(line.node, line.ms, partition, isr_and_version(line.found))
+
+
+@STATEMENTS.importing(CONTROLLER, r"Starting preferred replica leader election for partitions")
 @STATEMENTS.importing(CONTROLLER, r"Starting replica leader election \((?P<type>\w+)\)")
 def replica_election_begins(line: Line) -> None:
-    line.node.why = "preferred" if line.found["type"] == "PREFERRED" else ""
+    line.node.why = "preferred" if line.found.groupdict().get("type") in (None, "PREFERRED") else ""
 
 
 @STATEMENTS.importing(CONTROLLER, r"Leader -?\d+ for partition \S+ being reassigned")
@@ -278,7 +313,11 @@ def partition_online(line: Line) -> None:
     if source == "NewPartition":
         why = "initialise"
     elif source == "OfflinePartition":
-        left_isr = before is not None and state.leader not in before.state.isr
+        left_isr = (
+            before is not None
+            and state.partition_epoch == before.state.partition_epoch + 1
+            and state.leader not in before.state.isr
+        )
         why = "unclean" if state.leader_recovery_state or left_isr else "offline"
     else:
         why = line.node.why
@@ -464,6 +503,13 @@ def _replica(line: Line) -> int:
     return int(line.found.groupdict().get("replica", -1))
 
 
+_PARTITIONS_WITHOUT_RECORD = (
+    "Initializing partition state|Triggering online partition state|Stopped partition state machine"
+)
+_REPLICAS_WITHOUT_RECORD = (
+    "Initializing replica state|Triggering (online|offline) replica state|Started replica state machine|"
+    "Stopped replica state machine"
+)
 WITHOUT_RECORD: Final = {
     CONTROLLER: (
         "Registering handlers|"
@@ -476,17 +522,21 @@ WITHOUT_RECORD: Final = {
         "Checking need to trigger auto leader|Topics not in preferred replica|Leader imbalance ratio|"
         "Processing automatic preferred replica|Partition .* completed preferred replica|Updating leader epoch for|"
         "Updated leader epoch for|Waiting for any successful result|Delete topics listener fired|"
-        "Starting topic deletion|Delete topic callback invoked|Creating FeatureZNode|Updating FeatureZNode"
+        "Starting topic deletion|Delete topic callback invoked|Creating FeatureZNode|Updating FeatureZNode|"
+        "\\d+ successfully elected as the controller$|Reading controller epoch|Incrementing controller epoch|"
+        "Partitions being reassigned|Updated broker|Preferred replicas by broker"
     ),
     _CHANNELS: "Controller \\d+ trying to connect",
     _SENDER: "Controller \\d+ connected to|shutdownInitiated|Starting|Stopped|Shutting down|Shutdown completed",
-    _BATCH: "Leader not yet assigned",
-    _PARTITIONS: "Initializing partition state|Triggering online partition state|Stopped partition state machine",
-    _REPLICAS: (
-        "Initializing replica state|Triggering (online|offline) replica state|Started replica state machine|"
-        "Stopped replica state machine"
+    _BATCH: "Leader not yet assigned|The stop replica request",
+    _PARTITIONS: _PARTITIONS_WITHOUT_RECORD,
+    _OLD_PARTITIONS: _PARTITIONS_WITHOUT_RECORD,
+    _REPLICAS: _REPLICAS_WITHOUT_RECORD,
+    _OLD_REPLICAS: _REPLICAS_WITHOUT_RECORD,
+    _DELETION: (
+        "Initializing manager|Topic deletion callback|Partition deletion callback|Handling deletion for topics|"
+        "Deletion |Halted deletion"
     ),
-    _DELETION: "Initializing manager|Handling deletion for topics|Deletion |Halted deletion",
     STATE_CHANGE: "Sending become-(leader|follower) LeaderAndIsr|Sending StopReplica request \\w+\\(",
 }
 """Patterns of the lines of each logger that add nothing to other lines."""

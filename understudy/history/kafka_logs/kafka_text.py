@@ -31,6 +31,9 @@ LEADER_ISR_AND_EPOCH: Final = (
 )
 """Regular expression for the text of a `LeaderIsrAndControllerEpoch` in Kafka's logs."""
 
+ISR_AND_VERSION: Final = r"\[(?P<isr>[\d,]*)\] and zkVersion updated to \[(?P<partition_epoch>\d+)\]"
+"""Regular expression for the ISR of a partition and the version of its znode in the logs of Kafka until 2.8."""
+
 _BROKER_STATE = re.compile(r"brokerId=(\d+)")
 
 
@@ -65,6 +68,11 @@ def leadership(partition: TopicPartition, state: re.Match[str], controller_epoch
         controller_epoch,
         int(groups.get("recovery") == "RECOVERING"),
     )
+
+
+def isr_and_version(found: re.Match[str]) -> tuple[tuple[int, ...], int]:
+    """Return the ISR and the partition epoch that `ISR_AND_VERSION` has matched."""
+    return numbers(found["isr"]), int(found["partition_epoch"])
 
 
 def session_id(hexadecimal: str) -> int:

@@ -196,6 +196,8 @@ class TransactionImporter:
             return
         if op.path == ControllerZNode.path:
             self._controller_changed(written, op)
+        elif op.path == ControllerEpochZNode.path:
+            self._epoch_written(written, op)
         elif match := _REGISTRATION.fullmatch(op.path):
             self._registration_changed(written, op, int(match["broker"]))
         elif match := _STATE.fullmatch(op.path):
@@ -214,25 +216,26 @@ class TransactionImporter:
                 if node.gone_cause is None:
                     node.gone_cause = node.write(written.ms, watch, zxid=written.transaction.zxid)
         elif op.kind is OpKind.CREATE:
-            self._elected(written, ControllerZNode.decode(op.data or b"").broker_id)
+            self._controller = ControllerZNode.decode(op.data or b"").broker_id
+            self._broker_of_session[written.transaction.session_id] = self._controller
 
-    def _elected(self, written: Written, broker: int) -> None:
-        """Record the election, if the transaction also raises `/controller_epoch`, as every election of Kafka does."""
+    def _epoch_written(self, written: Written, op: ZnodeOp) -> None:
+        """Record the election of the controller that increments `/controller_epoch`.
+
+        It creates `/controller` in the same transaction, before Kafka 2.1 in one before.
+        """
         transaction = written.transaction
-        self._controller = broker
-        self._broker_of_session[transaction.session_id] = broker
-        for op in transaction.ops:
-            if op.path != ControllerEpochZNode.path or op.kind is not OpKind.SET:
-                continue
-            found = ControllerElected(
-                broker_id=broker,
-                epoch=ControllerEpochZNode.decode(op.data or b""),
-                epoch_zk_version=op.version,
-                session_id=transaction.session_id,
-            )
-            node = self._cluster.node(broker)
-            if not self._cluster.write_election(node, written.ms, found, zxid=transaction.zxid):
-                return
+        broker = self._broker_of_session.get(transaction.session_id)
+        if op.kind is OpKind.DELETE or broker is None or broker != self._controller:
+            return
+        found = ControllerElected(
+            broker_id=broker,
+            epoch=ControllerEpochZNode.decode(op.data or b""),
+            epoch_zk_version=op.version,
+            session_id=transaction.session_id,
+        )
+        if not self._cluster.write_election(self._cluster.node(broker), written.ms, found, zxid=transaction.zxid):
+            return
         gone, self._gone = self._gone - set(self._registered), set()
         if gone:
             self._brokers_changed(written, dead=tuple(sorted(gone)))
