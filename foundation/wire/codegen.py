@@ -75,7 +75,13 @@ def minimum_size(wire_type: WireType, version: int, flexible: bool) -> int:
             return 1 if flexible else 4
         case StructOf(message):
             present = (f for f in fields_of(message) if version in f.versions and f.tag is None)
-            return sum(minimum_size(f.type, version, flexible) for f in present) + (1 if flexible else 0)
+            sizes = (
+                1
+                if isinstance(f.type, StructOf) and f.may_be_null(version)
+                else minimum_size(f.type, version, flexible)
+                for f in present
+            )
+            return sum(sizes) + (1 if flexible else 0)
 
 
 # ------------------------------------------------------------------ reading
@@ -134,6 +140,13 @@ class _Reader:
                 self.integers(code, target, nullable=nullable)
             case ArrayOf(element):
                 self.array(element, target, depth, nullable=nullable)
+            case StructOf(message) if nullable:
+                self.run.append(("b", "n"))
+                self.flush()
+                with self.source.block("if n < 0:"):
+                    self.source.line(f"{target} = None")
+                with self.source.block("else:"):
+                    self.source.line(f"{target} = {self.struct(message, depth + 1)}")
             case StructOf(message):
                 self.flush()
                 self.source.line(f"{target} = {self.struct(message, depth + 1)}")
@@ -320,6 +333,14 @@ class _Writer:
                 self.run.append((f"*{code}", local))
             case ArrayOf(element):
                 self.array(element, subject, local, depth, nullable=nullable)
+            case StructOf(message) if nullable:
+                self.flush()
+                self.assign(local, subject)
+                with self.source.block(f"if {local} is None:"):
+                    self.source.line(rf"{self.append}(b'\xff')")
+                with self.source.block("else:"):
+                    self.run.append(("b", "1"))
+                    self.struct(message, local, depth + 1)
             case StructOf(message):
                 self.assign(local, subject)
                 self.struct(message, local, depth + 1)

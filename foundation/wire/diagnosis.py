@@ -79,6 +79,8 @@ class _Walk:
                     self.count_element(f"{path}[{index}]")
                     self.value(element, f"{path}[{index}]", nullable=False)
             case StructOf(message):
+                if nullable and unpack_from(">b", self.take(1, path))[0] < 0:
+                    return
                 self.struct(message, path)
 
     def count_element(self, path: str) -> None:
@@ -202,7 +204,9 @@ def _bad_value(wire_type: WireType, value: object, version: int, flexible: bool,
             return next((found for found in checks if found), None)
         case FixedInt("?"), int():
             return None
-        case FixedInt(code), int():
+        case FixedInt("d"), float() | int():
+            return None
+        case FixedInt(code), int() if code != "d":
             bits = 8 * calcsize(f">{code}")
             if -(1 << bits - 1) <= value < 1 << bits - 1:
                 return None
@@ -235,7 +239,7 @@ def _bad_string(value: str, path: str) -> WireError | None:
 def _expectation(wire_type: WireType) -> str:
     match wire_type:
         case FixedInt(code):
-            return "a bool" if code == "?" else "an integer"
+            return {"?": "a bool", "d": "a number"}.get(code, "an integer")
         case Plain():
             return {Plain.STRING: "a string", Plain.BYTES: "bytes", Plain.UUID: "a topic id"}[wire_type]
         case ArrayOf(element):

@@ -9,32 +9,83 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from understudy.foundation.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from understudy.foundation.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
 from understudy.foundation.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from understudy.foundation.wire.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from understudy.foundation.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from understudy.foundation.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from understudy.foundation.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+)
+from understudy.foundation.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
 from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from understudy.foundation.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from understudy.foundation.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from understudy.foundation.wire.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
 )
+from understudy.foundation.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from understudy.foundation.wire.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
 from understudy.foundation.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from understudy.foundation.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from understudy.foundation.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from understudy.foundation.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from understudy.foundation.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from understudy.foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from understudy.foundation.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from understudy.foundation.wire.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
 from understudy.foundation.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from understudy.foundation.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from understudy.foundation.wire.messages.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
 from understudy.foundation.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from understudy.foundation.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from understudy.foundation.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from understudy.foundation.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from understudy.foundation.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+)
 from understudy.foundation.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from understudy.foundation.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from understudy.foundation.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from understudy.foundation.wire.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
 from understudy.foundation.wire.messages.fetch import FetchRequest, FetchResponse
 from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -52,6 +103,7 @@ from understudy.foundation.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from understudy.foundation.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataResponse
 from understudy.foundation.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from understudy.foundation.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -61,10 +113,18 @@ from understudy.foundation.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 from understudy.foundation.wire.messages.produce import ProduceRequest, ProduceResponse
+from understudy.foundation.wire.messages.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
+from understudy.foundation.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from understudy.foundation.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from understudy.foundation.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from understudy.foundation.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from understudy.foundation.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from understudy.foundation.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from understudy.foundation.wire.schema import Message
 
 NEVER_FLEXIBLE: Final = 1 << 15
@@ -115,6 +175,7 @@ APIS: tuple[Api, ...] = (
     Api(14, "SyncGroup", SyncGroupRequest, SyncGroupResponse, max_version=5, flexible_from=4),
     Api(15, "DescribeGroups", DescribeGroupsRequest, DescribeGroupsResponse, max_version=5, flexible_from=5),
     Api(16, "ListGroups", ListGroupsRequest, ListGroupsResponse, max_version=5, flexible_from=3),
+    Api(17, "SaslHandshake", SaslHandshakeRequest, SaslHandshakeResponse, max_version=1, flexible_from=NEVER_FLEXIBLE),
     Api(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse, max_version=4, flexible_from=3),
     Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=7, flexible_from=5),
     Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse, max_version=6, flexible_from=4),
@@ -128,10 +189,61 @@ APIS: tuple[Api, ...] = (
         max_version=4,
         flexible_from=4,
     ),
+    Api(
+        24, "AddPartitionsToTxn", AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, max_version=5, flexible_from=3
+    ),
+    Api(25, "AddOffsetsToTxn", AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, max_version=4, flexible_from=3),
+    Api(26, "EndTxn", EndTxnRequest, EndTxnResponse, max_version=4, flexible_from=3),
+    Api(27, "WriteTxnMarkers", WriteTxnMarkersRequest, WriteTxnMarkersResponse, max_version=1, flexible_from=1),
+    Api(28, "TxnOffsetCommit", TxnOffsetCommitRequest, TxnOffsetCommitResponse, max_version=4, flexible_from=3),
+    Api(29, "DescribeAcls", DescribeAclsRequest, DescribeAclsResponse, max_version=3, flexible_from=2),
+    Api(30, "CreateAcls", CreateAclsRequest, CreateAclsResponse, max_version=3, flexible_from=2),
+    Api(31, "DeleteAcls", DeleteAclsRequest, DeleteAclsResponse, max_version=3, flexible_from=2),
     Api(32, "DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse, max_version=4, flexible_from=4),
     Api(33, "AlterConfigs", AlterConfigsRequest, AlterConfigsResponse, max_version=2, flexible_from=2),
+    Api(
+        34,
+        "AlterReplicaLogDirs",
+        AlterReplicaLogDirsRequest,
+        AlterReplicaLogDirsResponse,
+        max_version=2,
+        flexible_from=2,
+    ),
     Api(35, "DescribeLogDirs", DescribeLogDirsRequest, DescribeLogDirsResponse, max_version=4, flexible_from=2),
+    Api(36, "SaslAuthenticate", SaslAuthenticateRequest, SaslAuthenticateResponse, max_version=2, flexible_from=2),
     Api(37, "CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse, max_version=3, flexible_from=2),
+    Api(
+        38,
+        "CreateDelegationToken",
+        CreateDelegationTokenRequest,
+        CreateDelegationTokenResponse,
+        max_version=3,
+        flexible_from=2,
+    ),
+    Api(
+        39,
+        "RenewDelegationToken",
+        RenewDelegationTokenRequest,
+        RenewDelegationTokenResponse,
+        max_version=2,
+        flexible_from=2,
+    ),
+    Api(
+        40,
+        "ExpireDelegationToken",
+        ExpireDelegationTokenRequest,
+        ExpireDelegationTokenResponse,
+        max_version=2,
+        flexible_from=2,
+    ),
+    Api(
+        41,
+        "DescribeDelegationToken",
+        DescribeDelegationTokenRequest,
+        DescribeDelegationTokenResponse,
+        max_version=3,
+        flexible_from=2,
+    ),
     Api(42, "DeleteGroups", DeleteGroupsRequest, DeleteGroupsResponse, max_version=2, flexible_from=2),
     Api(43, "ElectLeaders", ElectLeadersRequest, ElectLeadersResponse, max_version=2, flexible_from=2),
     Api(
@@ -159,15 +271,66 @@ APIS: tuple[Api, ...] = (
         flexible_from=0,
     ),
     Api(47, "OffsetDelete", OffsetDeleteRequest, OffsetDeleteResponse, max_version=0, flexible_from=NEVER_FLEXIBLE),
+    Api(
+        48,
+        "DescribeClientQuotas",
+        DescribeClientQuotasRequest,
+        DescribeClientQuotasResponse,
+        max_version=1,
+        flexible_from=1,
+    ),
+    Api(49, "AlterClientQuotas", AlterClientQuotasRequest, AlterClientQuotasResponse, max_version=1, flexible_from=1),
+    Api(
+        50,
+        "DescribeUserScramCredentials",
+        DescribeUserScramCredentialsRequest,
+        DescribeUserScramCredentialsResponse,
+        max_version=0,
+        flexible_from=0,
+    ),
+    Api(
+        51,
+        "AlterUserScramCredentials",
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResponse,
+        max_version=0,
+        flexible_from=0,
+    ),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse, max_version=3, flexible_from=0),
     Api(57, "UpdateFeatures", UpdateFeaturesRequest, UpdateFeaturesResponse, max_version=1, flexible_from=0),
+    Api(58, "Envelope", EnvelopeRequest, EnvelopeResponse, max_version=0, flexible_from=0),
     Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse, max_version=1, flexible_from=0),
     Api(61, "DescribeProducers", DescribeProducersRequest, DescribeProducersResponse, max_version=0, flexible_from=0),
+    Api(
+        65,
+        "DescribeTransactions",
+        DescribeTransactionsRequest,
+        DescribeTransactionsResponse,
+        max_version=0,
+        flexible_from=0,
+    ),
+    Api(66, "ListTransactions", ListTransactionsRequest, ListTransactionsResponse, max_version=1, flexible_from=0),
     Api(
         67,
         "AllocateProducerIds",
         AllocateProducerIdsRequest,
         AllocateProducerIdsResponse,
+        max_version=0,
+        flexible_from=0,
+    ),
+    Api(
+        68,
+        "ConsumerGroupHeartbeat",
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+        max_version=0,
+        flexible_from=0,
+    ),
+    Api(
+        69,
+        "ConsumerGroupDescribe",
+        ConsumerGroupDescribeRequest,
+        ConsumerGroupDescribeResponse,
         max_version=0,
         flexible_from=0,
     ),

@@ -84,7 +84,7 @@ def from_kio_value(value: Any, wire_type: WireType, version: int) -> Any:
         return NO_TOPIC_ID if value is None else TopicId(topic_id_from_bytes(value.bytes))
     if isinstance(value, tuple) and isinstance(wire_type, ArrayOf):
         return tuple(from_kio_value(item, wire_type.element, version) for item in value)
-    if isinstance(wire_type, StructOf):
+    if isinstance(wire_type, StructOf) and value is not None:
         return from_kio(value, wire_type.message, version)
     if isinstance(value, timedelta):
         return value // timedelta(milliseconds=1)

@@ -27,15 +27,28 @@ from understudy.foundation.wire.schema import (
 )
 
 NOT_IGNORABLE = """
+AclCreation: resource_pattern_type
+AddPartitionsToTxnRequest: transactions v3_and_below_producer_epoch v3_and_below_producer_id
+AddPartitionsToTxnRequest: v3_and_below_topics v3_and_below_transactional_id
+AddPartitionsToTxnResponse: results_by_topic_v3_and_below results_by_transaction
+AddPartitionsToTxnResult: topic_results transactional_id
+AddPartitionsToTxnTransaction: producer_epoch producer_id topics transactional_id verify_only
 AlterPartitionRequestPartitionData: leader_recovery_state new_isr new_isr_with_epochs
 Coordinator: error_code host key node_id port
+CreateDelegationTokenRequest: owner_principal_name owner_principal_type
+CreateDelegationTokenResponse: token_requester_principal_name token_requester_principal_type
 CreateTopicsRequest: validate_only
+DeleteAclsFilter: pattern_type_filter
+DeleteAclsMatchingAcl: pattern_type
 DeleteTopicsRequest: topics
+DescribeAclsRequest: pattern_type_filter
+DescribeAclsResource: pattern_type
 DescribeClusterRequest: endpoint_type
 DescribeClusterResponse: endpoint_type
 DescribeConfigsRequest: include_documentation include_synonyms
 DescribeConfigsResourceResult: is_default
 DescribeGroupsRequest: include_authorized_operations
+DescribedDelegationToken: token_requester_principal_name token_requester_principal_type
 DescribedGroup: authorized_operations
 ElectLeadersRequest: election_type
 ElectLeadersResponse: error_code
@@ -58,6 +71,7 @@ ListGroupsRequest: states_filter types_filter
 ListOffsetsPartition: max_num_offsets
 ListOffsetsPartitionResponse: leader_epoch offset old_style_offsets timestamp
 ListOffsetsRequest: isolation_level
+ListTransactionsRequest: duration_filter
 MemberIdentity: group_instance_id member_id
 MemberResponse: error_code group_instance_id member_id
 MetadataRequest: allow_auto_topic_creation include_cluster_authorized_operations include_topic_authorized_operations
@@ -81,6 +95,7 @@ ProduceRequest: transactional_id
 ProduceResponse: node_endpoints
 StopReplicaRequest: delete_partitions is_kraft_controller topic_states topics ungrouped_partitions
 SyncGroupRequest: group_instance_id
+TxnOffsetCommitRequest: generation_id group_instance_id member_id
 UpdateFeaturesRequest: validate_only
 UpdateMetadataRequest: is_kraft_controller topic_states type ungrouped_partition_states
 """

@@ -46,6 +46,12 @@ INTEGERS = {
 YEAR_9892 = 250_000_000_000
 """In seconds since 1970."""
 
+TIMESTAMPS_WITHOUT_NULL = (
+    *("issue_timestamp_ms", "expiry_timestamp_ms", "max_timestamp_ms"),
+    *("issue_timestamp", "expiry_timestamp", "max_timestamp", "transaction_start_time_ms"),
+)
+"""Fields that kio reads as a time and never as None, so that it cannot hold -1."""
+
 # A compact length grows a second byte around 127.
 TEXTS = st.one_of(st.text(max_size=8), st.sampled_from(["é" * 63, "x" * 126, "x" * 127, "x" * 300]))
 LONG_ARRAYS = st.sampled_from([tuple(range(126)), tuple(range(127)), tuple(range(300))])
@@ -66,7 +72,9 @@ def _values(f: Field, version: int, error_codes: tuple[int, ...] | None) -> Sear
         return st.sampled_from(error_codes)
     if error_codes is not None and f.name in ("log_append_time_ms", "commit_timestamp"):
         return st.just(-1) | st.integers(0, YEAR_9892).map(lambda seconds: seconds * 1000)
-    if error_codes is not None and f.name == "retention_time_ms":
+    if error_codes is not None and f.name in TIMESTAMPS_WITHOUT_NULL:
+        return st.integers(0, YEAR_9892).map(lambda seconds: seconds * 1000)
+    if error_codes is not None and f.name in ("retention_time_ms", "max_lifetime_ms"):
         return st.integers(-1, YEAR_9892 * 1000)
     values = _of_type(f.type, version, error_codes)
     if f.tag is not None:
@@ -78,6 +86,8 @@ def _of_type(wire_type: WireType, version: int, error_codes: tuple[int, ...] | N
     match wire_type:
         case FixedInt("?"):
             return st.booleans()
+        case FixedInt("d"):
+            return st.floats(allow_nan=False)
         case FixedInt(code):
             return INTEGERS[code]
         case Plain.STRING:
