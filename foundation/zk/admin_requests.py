@@ -5,7 +5,7 @@ These are topic deletions, preferred leader elections and reassignments. Mirrors
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import structlog
 
@@ -61,6 +61,14 @@ class PreferredElections(Part):
         except MalformedZNode as error:
             _log.error("preferred replica election ignored", why=str(error))
             return ()
+
+    async def create(self, partitions: Collection[TopicPartition]) -> bool:
+        """Ask for elections, unfenced, as tools with `--zookeeper` do; False if the znode exists already."""
+        path = PreferredReplicaElectionZNode.path
+        data = PreferredReplicaElectionZNode.encode(partitions)
+        refused = await self._transactions.create_recursive(path, data, "preferred-election")
+        tolerate(refused, path, Failure.NODE_EXISTS)
+        return refused is None
 
     async def delete(self, epoch_zk_version: int) -> None:
         """Delete the znode, fenced."""

@@ -66,6 +66,12 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
     num_children: int = 0
     ctime_ms: int = 0
     """When it was created: milliseconds since 1970 by the server's wall clock."""
+    mtime_ms: int = 0
+    """When its data was last set, as `ctime_ms`."""
+    pzxid: int = 0
+    """The transaction that last created or deleted a child of it."""
+    acl_version: int = 0
+    """Number of times that its ACL was set, ZooKeeper's `aversion`."""
 
 
 class ZNodeData(msgspec.Struct, frozen=True, gc=False):
@@ -73,6 +79,8 @@ class ZNodeData(msgspec.Struct, frozen=True, gc=False):
 
     data: bytes
     stat: Stat
+    is_null: bool = False
+    """Whether null is stored, which `data` has as empty."""
 
 
 class Children(msgspec.Struct, frozen=True, gc=False):

@@ -69,6 +69,15 @@ class EntityConfigs(Part):
             return EntityConfig({}, ABSENT)
         return EntityConfig(ConfigEntityZNode.decode(path, node.data), node.stat.version)
 
+    async def entities(self, entity_type: str) -> tuple[str, ...]:
+        """List the names of the entities of a type that have a config, sorted.
+
+        Args:
+            entity_type: as in a path below `/config`: `topics`, or `users/alice/clients`.
+        """
+        listed = await self._transactions.children(f"/config/{entity_type}")
+        return listed.names if listed else ()
+
     async def of_topics(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
         """Read the configs of `topics`: empty if a topic has none, left out if it cannot be decoded (PSM-17)."""
         paths = [ConfigEntityZNode.path("topics", topic) for topic in topics]
@@ -86,12 +95,19 @@ class EntityConfigs(Part):
         await self._transactions.delete_all(paths, "topic-deletion", Fenced(epoch_zk_version))
 
     async def write(
-        self, entity_type: str, name: str, config: Mapping[str, str], version: int = MATCH_ANY_VERSION
+        self,
+        entity_type: str,
+        name: str,
+        config: Mapping[str, str],
+        version: int = MATCH_ANY_VERSION,
+        *,
+        checks_controller: bool = True,
     ) -> bool:
         """Write a config in a transaction that checks `/controller`; a new znode is created without the check (ZN-9).
 
         Args:
             version: the version that the znode must have; `ABSENT` for a new one.
+            checks_controller: whether to check it; tools with `--zookeeper` do not.
 
         Returns:
             False if it has another version, perhaps by this very write after a lost answer.
@@ -101,12 +117,13 @@ class EntityConfigs(Part):
         """
         path = ConfigEntityZNode.path(entity_type, name)
         data = ConfigEntityZNode.encode(config)
-        ops = (await self._controller_as_it_is(path), SetData(path, data, version))
+        checks = (await self._controller_as_it_is(path),) if checks_controller else ()
+        ops = (*checks, SetData(path, data, version))
         for _ in range(MAX_ROUNDS):
             match await self._transactions.multi(ops, "config"):
                 case MultiOk():
                     return True
-                case MultiFailed(0, _):
+                case MultiFailed(position, _) if position < len(checks):
                     raise ControllerMoved(f"{path} was not written: {ControllerZNode.path} changed meanwhile")
                 case MultiFailed(_, Failure.BAD_VERSION):
                     return False

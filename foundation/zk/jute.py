@@ -132,8 +132,10 @@ def set_watches_request(since_zxid: int, data: Sequence[str], exist: Sequence[st
 
 
 def read_stat(answer: bytes, offset: int) -> Stat:
-    czxid, mzxid, ctime, _, version, cversion, _, owner, length, children, _ = _stat.unpack_from(answer, offset)
-    return Stat(czxid, mzxid, version, cversion, owner, length, children, ctime)
+    czxid, mzxid, ctime, mtime, version, cversion, aversion, owner, length, children, pzxid = _stat.unpack_from(
+        answer, offset
+    )
+    return Stat(czxid, mzxid, version, cversion, owner, length, children, ctime, mtime, pzxid, aversion)
 
 
 def read_node(answer: bytes, offset: int) -> ZNodeData:
@@ -214,7 +216,7 @@ def _node(answer: bytes, offset: int) -> tuple[ZNodeData, int]:
     (length,) = _int.unpack_from(answer, offset)
     offset += 4
     end = offset + max(length, 0)
-    return ZNodeData(answer[offset:end], read_stat(answer, end)), end + _stat.size
+    return ZNodeData(answer[offset:end], read_stat(answer, end), length < 0), end + _stat.size
 
 
 def _text(answer: bytes, offset: int) -> tuple[str, int]:

@@ -57,16 +57,22 @@ class KazooZooKeeper:
     """A real ZooKeeper ensemble on which sessions can be opened.
 
     Args:
-        connect_string: `host:port,host:port/chroot`, as in `zookeeper.connect`. A missing chroot is created.
+        connect_string: `host:port,host:port/chroot`, as in `zookeeper.connect`.
         session_timeout_ms: `zookeeper.session.timeout.ms`; the server may grant another.
         connection_timeout_ms: `zookeeper.connection.timeout.ms`.
+        creates_chroot: create a chroot that is missing; otherwise nothing is found in it.
 
     Raises:
         ValueError: `connect_string` names no servers, or an empty folder in its chroot.
     """
 
     def __init__(
-        self, connect_string: str, *, session_timeout_ms: int = 18_000, connection_timeout_ms: int = 18_000
+        self,
+        connect_string: str,
+        *,
+        session_timeout_ms: int = 18_000,
+        connection_timeout_ms: int = 18_000,
+        creates_chroot: bool = True,
     ) -> None:
         hosts, slash, chroot = connect_string.partition("/")
         if "//" in slash + chroot or not all(_is_address(host.strip()) for host in hosts.split(",")):
@@ -76,6 +82,7 @@ class KazooZooKeeper:
         self._chroot = (slash + chroot).rstrip("/")
         self._session_timeout_ms = session_timeout_ms
         self._connection_timeout_ms = connection_timeout_ms
+        self._creates_chroot = creates_chroot
 
     async def connect(self, listener: Listener) -> KazooSession:
         """Open a session. The listener receives nothing before this returns.
@@ -86,7 +93,7 @@ class KazooZooKeeper:
         session = KazooSession(self._hosts, self._session_timeout_ms, listener)
         try:
             async with asyncio.timeout(self._connection_timeout_ms / 1000):
-                await session.open(self._chroot)
+                await session.open(self._chroot, creates_chroot=self._creates_chroot)
         except TimeoutError:
             await session.close()
             raise ZooKeeperUnreachable(
@@ -119,7 +126,7 @@ class KazooSession:
 
     # ------------------------------------------------------------------ the session
 
-    async def open(self, chroot: str) -> None:
+    async def open(self, chroot: str, *, creates_chroot: bool = True) -> None:
         """Wait for the session, create the folders of `chroot` that are missing, and confine the session to it.
 
         Raises:
@@ -127,7 +134,8 @@ class KazooSession:
         """
         self._link.start()
         await self._opened.wait()
-        await create_chroot_if_necessary(self, chroot)
+        if creates_chroot:
+            await create_chroot_if_necessary(self, chroot)
         if not await self.connected():
             raise session_expired(self)
         self._chroot = chroot

@@ -41,8 +41,37 @@ async def test_a_created_node_is_read_back_with_its_stat(ensemble: Ensemble) -> 
     assert isinstance(node, ZNodeData)
     assert node.data == b"data"
     czxid, ctime_ms = node.stat.czxid, node.stat.ctime_ms
-    assert node.stat == Stat(czxid=czxid, mzxid=czxid, version=0, data_length=4, ctime_ms=ctime_ms)
+    assert node.stat == Stat(
+        czxid=czxid, mzxid=czxid, version=0, data_length=4, ctime_ms=ctime_ms, mtime_ms=ctime_ms, pzxid=czxid
+    )
     assert await zk.exists("/a") == node.stat
+
+
+@contract
+async def test_null_data_is_distinguished_from_empty_data(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
+    await zk.write(Create("/null"))
+    await zk.write(Create("/empty", b""))
+    nodes = [await zk.get("/null"), await zk.get("/empty"), *await zk.get_many(["/null", "/empty"])]
+    assert [(node.data, node.is_null) for node in nodes if isinstance(node, ZNodeData)] == [
+        (b"", True),
+        (b"", False),
+        (b"", True),
+        (b"", False),
+    ]
+
+
+@contract
+async def test_a_child_changes_the_pzxid_of_its_parent(ensemble: Ensemble) -> None:
+    zk = (await ensemble.open()).zk
+    await zk.write(Create("/a"))
+    created = await stat_of(zk, "/a")
+    await zk.write(Create("/a/b"))
+    child = await stat_of(zk, "/a/b")
+    parent = await stat_of(zk, "/a")
+    assert (created.pzxid, parent.pzxid, parent.mzxid) == (created.czxid, child.czxid, created.czxid)
+    await zk.write(Delete("/a/b"))
+    assert (await stat_of(zk, "/a")).pzxid > child.czxid
 
 
 @contract
@@ -53,9 +82,11 @@ async def test_the_time_of_creation_is_the_servers_and_does_not_change(ensemble:
     await asyncio.sleep(0.05)
     await zk.write(SetData("/first", b"later"))
     await zk.write(Create("/second", b""))
-    assert (await stat_of(zk, "/first")).ctime_ms == created_ms
+    first = await stat_of(zk, "/first")
+    assert first.ctime_ms == created_ms
     later_ms = (await stat_of(zk, "/second")).ctime_ms - created_ms
     assert 40 <= later_ms < 20_000
+    assert created_ms < first.mtime_ms <= created_ms + later_ms
 
 
 @contract

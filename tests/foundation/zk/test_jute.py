@@ -36,8 +36,20 @@ OPS: list[tuple[Op, object]] = [
     (Delete("/a"), kazoo.Delete("/a", -1)),
     (Check("/a", 3), kazoo.CheckVersion("/a", 3)),
 ]
-STAT = Stat(czxid=3, mzxid=4, version=1, cversion=2, ephemeral_owner=0x1000, data_length=5, num_children=6, ctime_ms=11)
-STAT_BYTES = struct.pack("!qqqqiiiqiiq", 3, 4, 11, 12, 1, 2, 0, 0x1000, 5, 6, 9)
+STAT = Stat(
+    czxid=3,
+    mzxid=4,
+    version=1,
+    cversion=2,
+    ephemeral_owner=0x1000,
+    data_length=5,
+    num_children=6,
+    ctime_ms=11,
+    mtime_ms=12,
+    pzxid=9,
+    acl_version=7,
+)
+STAT_BYTES = struct.pack("!qqqqiiiqiiq", 3, 4, 11, 12, 1, 2, 7, 0x1000, 5, 6, 9)
 END = struct.pack("!iBi", -1, 1, -1)
 
 
@@ -102,7 +114,8 @@ def test_watches_are_set_again_with_the_last_zxid() -> None:
 def test_responses_with_stats_data_and_children_are_read() -> None:
     assert jute.read_stat(b"??" + STAT_BYTES, 2) == STAT
     assert jute.read_node(text(b"data") + STAT_BYTES, 0) == ZNodeData(b"data", STAT)
-    assert jute.read_node(struct.pack("!i", -1) + STAT_BYTES, 0) == ZNodeData(b"", STAT)
+    assert jute.read_node(text(b"") + STAT_BYTES, 0) == ZNodeData(b"", STAT)
+    assert jute.read_node(struct.pack("!i", -1) + STAT_BYTES, 0) == ZNodeData(b"", STAT, is_null=True)
     listed = struct.pack("!i", 2) + text(b"b") + text("ä".encode()) + STAT_BYTES
     assert jute.read_children(listed, 0) == Children(("b", "ä"), STAT)
 
@@ -119,7 +132,7 @@ def test_the_response_to_a_bulk_read_holds_nodes_and_failures() -> None:
         + STAT_BYTES
         + END
     )
-    assert jute.read_many(answer, 0) == [ZNodeData(b"x", STAT), Failure.NO_NODE, ZNodeData(b"", STAT)]
+    assert jute.read_many(answer, 0) == [ZNodeData(b"x", STAT), Failure.NO_NODE, ZNodeData(b"", STAT, is_null=True)]
     assert jute.read_many(END, 0) == []
 
 

@@ -480,6 +480,8 @@ async def test_a_config_is_created_then_replaced(ensemble: Ensemble) -> None:
     await opened.zk.configs.write("topics", "t", {"segment.bytes": "2"})
     assert (await opened.zk.configs.read("topics", "t")).config == {"segment.bytes": "2"}
     await opened.raw.write(Create("/config/topics/broken", b"]"))
+    assert await opened.zk.configs.entities("topics") == ("broken", "t")
+    assert await opened.zk.configs.entities("users/alice/clients") == ()
     assert await opened.zk.configs.of_topics(["t", "none", "broken"]) == {"t": {"segment.bytes": "2"}, "none": {}}
 
 
@@ -489,6 +491,7 @@ async def test_a_config_is_not_written_without_a_zookeeper_controller(ensemble: 
     opened = await store(ensemble)
     with pytest.raises(ControllerMoved, match="no controller"):
         await opened.zk.configs.write("topics", "t", {})
+    assert await opened.zk.configs.write("topics", "t", {}, checks_controller=False)
     await opened.raw.write(Create("/controller", b'{"brokerid":3000,"kraftControllerEpoch":5}'))
     with pytest.raises(ControllerMoved, match="KRaft"):
         await opened.zk.configs.write("topics", "t", {})
@@ -600,6 +603,9 @@ async def test_a_preferred_replica_election_is_read_watched_and_removed(ensemble
     await opened.zk.preferred_elections.delete(version)
     await opened.zk.preferred_elections.delete(version)
     assert await opened.zk.preferred_elections.read() is None
+    assert await opened.zk.preferred_elections.create([TopicPartition("u", 0)])
+    assert not await opened.zk.preferred_elections.create([TopicPartition("u", 1)])
+    assert await opened.zk.preferred_elections.read() == (TopicPartition("u", 0),)
 
 
 @pytest.mark.spec("FO-3")

@@ -389,6 +389,16 @@ def create_with_permissions(zookeeper: EmbeddedZooKeeper, permissions: dict[str,
     client.close()
 
 
+def test_a_chroot_need_not_be_created(zookeeper: EmbeddedZooKeeper) -> None:
+    async def scenario() -> None:
+        reading = KazooZooKeeper(zookeeper.connect_string + "/never-made", creates_chroot=False)
+        session = await reading.connect(lambda notification: None)
+        assert await session.exists("/") is Failure.NO_NODE
+        await session.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_chroot_that_exists_below_a_locked_parent_is_used(zookeeper: EmbeddedZooKeeper) -> None:
     """Kafka does so since KAFKA-12866. The last folder may be written to; its parent may not even be read."""
     create_with_permissions(

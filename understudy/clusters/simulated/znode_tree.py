@@ -63,6 +63,7 @@ class _Znode:
     mzxid: int = 0
     pzxid: int = 0
     ctime_ms: int = 0
+    mtime_ms: int = 0
     creates: int = 0
     """Number of children that were ever created; the number of the next sequential child."""
     ephemeral_owner: int = 0
@@ -78,6 +79,8 @@ class _Znode:
             data_length=len(self.data or b""),
             num_children=len(self.children),
             ctime_ms=self.ctime_ms,
+            mtime_ms=self.mtime_ms,
+            pzxid=self.pzxid,
         )
 
 
@@ -91,7 +94,9 @@ class ZnodeTree:
 
     def get(self, path: str) -> ZNodeData | Failure:
         znode = self._find(path)
-        return znode if isinstance(znode, Failure) else ZNodeData(znode.data or b"", znode.stat())
+        if isinstance(znode, Failure):
+            return znode
+        return ZNodeData(znode.data or b"", znode.stat(), znode.data is None)
 
     def exists(self, path: str) -> Stat | Failure:
         znode = self._find(path)
@@ -132,7 +137,7 @@ class ZnodeTree:
                 case Create():
                     outcome = self._create(op, zxid, session_id, int(wall_ms), undo)
                 case SetData():
-                    outcome = self._set(op, zxid, undo)
+                    outcome = self._set(op, zxid, int(wall_ms), undo)
                 case Delete():
                     outcome = self._delete(op, zxid, undo)
                 case Check():
@@ -145,7 +150,7 @@ class ZnodeTree:
         return applied
 
     def _create(
-        self, op: Create, zxid: int, session_id: int, ctime_ms: int, undo: list[Callable[[], object]]
+        self, op: Create, zxid: int, session_id: int, now_ms: int, undo: list[Callable[[], object]]
     ) -> Applied | Failure:
         if not is_valid_path(op.path + "0" if op.sequential else op.path) or op.path == "/":
             return Failure.BAD_ARGUMENTS if op.path != "/" else Failure.NODE_EXISTS
@@ -162,7 +167,13 @@ class ZnodeTree:
         name = path.rpartition("/")[2]
         before = folder.creates, folder.pzxid
         self._znodes[path] = _Znode(
-            data=op.data, czxid=zxid, mzxid=zxid, pzxid=zxid, ctime_ms=ctime_ms, ephemeral_owner=owner
+            data=op.data,
+            czxid=zxid,
+            mzxid=zxid,
+            pzxid=zxid,
+            ctime_ms=now_ms,
+            mtime_ms=now_ms,
+            ephemeral_owner=owner,
         )
         folder.children.add(name)
         folder.creates, folder.pzxid = folder.creates + 1, zxid
@@ -179,17 +190,17 @@ class ZnodeTree:
             (Touched(path, WatchKind.CREATED), Touched(parent_path, WatchKind.CHILDREN)),
         )
 
-    def _set(self, op: SetData, zxid: int, undo: list[Callable[[], object]]) -> Applied | Failure:
+    def _set(self, op: SetData, zxid: int, now_ms: int, undo: list[Callable[[], object]]) -> Applied | Failure:
         znode = self._find(op.path)
         if isinstance(znode, Failure):
             return znode
         if op.version not in (MATCH_ANY_VERSION, znode.version):
             return Failure.BAD_VERSION
-        before = znode.data, znode.version, znode.mzxid
-        znode.data, znode.version, znode.mzxid = op.data, znode.version + 1, zxid
+        before = znode.data, znode.version, znode.mzxid, znode.mtime_ms
+        znode.data, znode.version, znode.mzxid, znode.mtime_ms = op.data, znode.version + 1, zxid, now_ms
 
         def undo_set() -> None:
-            znode.data, znode.version, znode.mzxid = before
+            znode.data, znode.version, znode.mzxid, znode.mtime_ms = before
 
         undo.append(undo_set)
         return Applied(
