@@ -154,7 +154,7 @@ class ComposeCluster:
 
     def compose(self, *arguments: str, timeout_s: float = COMMAND_TIMEOUT_S) -> str:
         """Run one command of `docker compose` on this project and return what it printed. Raises ComposeFailed."""
-        return _run([*self._compose.compose_command_property, *arguments], self._folder, timeout_s)
+        return run([*self._compose.compose_command_property, *arguments], self._folder, timeout_s)
 
     # -- faults
 
@@ -196,7 +196,7 @@ class ComposeCluster:
             **{f"UNDERSTUDY_BROKER_{broker}_PORT": str(self._ports[broker]) for broker in BROKERS},
         }
         command = ["docker", "compose", "--file", str(ROOT / "docker-compose.yml"), "config"]
-        resolved = _run(command, ROOT, COMMAND_TIMEOUT_S, {**os.environ, **variables})
+        resolved = run(command, ROOT, COMMAND_TIMEOUT_S, {**os.environ, **variables})
         (self._folder / "compose.yaml").write_text(resolved)
 
     def _container(self, broker: int) -> Any:
@@ -240,10 +240,20 @@ def _understudy(*arguments: str) -> tuple[int, str]:
     return code, output.getvalue()
 
 
-def _run(command: list[str], folder: Path, timeout_s: float, environment: dict[str, str] | None = None) -> str:
+def run(
+    command: list[str], folder: Path, timeout_s: float, environment: dict[str, str] | None = None, stdin: str = ""
+) -> str:
+    """Run a command and return what it printed. Raises ComposeFailed."""
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
+            command,
+            cwd=folder,
+            env=environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise ComposeFailed(f"not done within {timeout_s:g} s: {' '.join(command)}") from None
