@@ -18,7 +18,7 @@ from typing import Final
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.cleanup import CleanupProcess, take_down
-from understudy.clusters.containers.compose_file import HOST, ComposePlan
+from understudy.clusters.containers.compose_file import HOST, INTERNAL_PORT, ComposePlan
 from understudy.clusters.containers.compose_project import ZOOKEEPER, ComposeProject
 from understudy.clusters.containers.container_process import ContainerProcess
 from understudy.clusters.containers.docker_command import docker, require_engine, require_image
@@ -89,6 +89,16 @@ class ComposeCluster(LocalCluster):
             run=run,
             described=described,
         )
+
+    @property
+    def network(self) -> str:
+        """The name of the network that the containers share, for other containers."""
+        return self._plan.network
+
+    @property
+    def bootstrap_inside(self) -> str:
+        """`host:port` of every broker for clients in that network, separated by commas."""
+        return ",".join(f"broker-{broker_id}:{INTERNAL_PORT}" for broker_id in self.broker_ids)
 
     # ------------------------------------------------------------------ from its beginning to its end
 

@@ -55,6 +55,10 @@ class ComposePlan:
     broker_ports: dict[int, int]
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def network(self) -> str:
+        return f"{self.project}_default"
+
     def config(self) -> dict[str, Any]:
         """The resolved compose file."""
         zookeeper = ("understudy", "zookeeper", "--host", "0.0.0.0", "--port", str(ZOOKEEPER_PORT), "--dir", HOME)
@@ -67,7 +71,7 @@ class ComposePlan:
         return {
             "name": self.project,
             "services": services,
-            "networks": {"default": {"name": f"{self.project}_default"}},
+            "networks": {"default": {"name": self.network}},
         }
 
     def text(self) -> str:

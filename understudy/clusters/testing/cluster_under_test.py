@@ -96,16 +96,20 @@ class ClusterUnderTest:
             }
         )
         self.before = Before()
-        self.local = LocalCluster(
-            brokers,
+        self.local = self._new_cluster(directory, zookeeper)
+        self.local.before_fault = self._remember_roles
+
+    def _new_cluster(self, directory: Path | None, zookeeper: EmbeddedZooKeeper | None) -> LocalCluster:
+        """Return the cluster of the arguments, not started."""
+        return LocalCluster(
+            self.arguments.brokers,
             racks=self.arguments.racks or None,
             zookeeper=zookeeper,
             directory=directory,
-            session_timeout_ms=session_timeout_ms,
+            session_timeout_ms=self.arguments.session_timeout_ms,
             properties=dict(self.arguments.properties),
-            proxied=proxied,
+            proxied=self.arguments.proxied,
         )
-        self.local.before_fault = self._remember_roles
 
     # -- starting and ending
 
