@@ -80,7 +80,7 @@ class ShapeCluster:
         return found
 
     def down(self) -> dict[str, list[str]]:
-        """Remove the project with its volumes, and return what is left of it in the engine by kind."""
+        """Remove the project with its volumes, and return the resources that the engine still has of it, by kind."""
         self.compose("down", "--volumes", "--remove-orphans", "--timeout", "5")
         return leftovers(SHAPES, self._project)
 
@@ -91,8 +91,8 @@ class ShapeCluster:
 
     def tool(self, name: str, *arguments: str, stdin: str = "", service: str | None = None) -> str:
         """Run one of Kafka's tools in the container of a broker that runs. Raises ComposeFailed."""
-        where = service or self._running()[0]
-        return self.compose("exec", "-T", where, self.shape.tools.format(name), *arguments, stdin=stdin)
+        chosen = service or self._running()[0]
+        return self.compose("exec", "-T", chosen, self.shape.tools.format(name), *arguments, stdin=stdin)
 
     def create_topic(self, name: str, partitions: int) -> None:
         replicas = str(min(3, len(self.shape.brokers)))
