@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from understudy.foundation.cluster.errors import ApiError, Errors, error_for_code, error_name
 from understudy.foundation.wire.codec import decode, encode
@@ -24,6 +25,11 @@ def test_unknown_error_code_is_handled_as_unknown_server_error_and_named_with_it
     code: int, error: Errors, name: str
 ) -> None:
     assert (error_for_code(code), error_name(code)) == (error, name)
+
+
+def test_every_error_code_of_kafka_has_its_name() -> None:
+    """kio 0.5.0 has the codes of Kafka 3.9."""
+    assert {error.value: error.name for error in Errors} == {code.value: code.name.upper() for code in ErrorCode}
 
 
 @pytest.mark.parametrize("letter", ["a", "ü", "€", "𝄞"])
