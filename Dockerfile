@@ -46,6 +46,7 @@ COPY --from=build /image /
 
 ENV PATH=/opt/understudy/bin:$PATH \
     UNDERSTUDY_JAVA_HOME=/opt/java \
+    UNDERSTUDY_HEALTH_FILE=/run/understudy/healthy \
     PYTHONUNBUFFERED=1
 ARG UNDERSTUDY_COMMIT=
 ENV UNDERSTUDY_COMMIT=$UNDERSTUDY_COMMIT

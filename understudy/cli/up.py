@@ -44,6 +44,8 @@ DEFAULT_BROKERS = 3
 DEFAULT_SESSION_TIMEOUT_MS = 6_000
 LOG_FORMATS = ("json", "console", "kafka")
 RUNS = Path("runs")
+HEALTH_FILE_VARIABLE = "UNDERSTUDY_HEALTH_FILE"
+"""Variable that names a file to create when the cluster serves; the health check of a container looks for it."""
 SMALL_LOGS = {"log.segment.bytes": str(16 << 20), "log.retention.bytes": str(128 << 20)}
 """Defaults that do not fill the disk of a laptop: Kafka keeps records for a week, however many."""
 _READ_INTERVAL_S = 0.5
@@ -160,6 +162,8 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
             if page is not None:
                 lines.insert(lines.index(""), f"page        {page.url}")
             print("\n".join(lines), flush=True)
+            if health_file := os.environ.get(HEALTH_FILE_VARIABLE):
+                Path(health_file).touch()
             _print_changes(cluster, ClusterState(controller.id, frozenset(cluster.broker_ids)), interruption)
             print("stopping in order; Ctrl-C again to kill", file=sys.stderr, flush=True)
         cluster.stop()

@@ -22,6 +22,7 @@ from understudy.brokers.machine.operator_log import FORMAT_VARIABLE, LEVEL_VARIA
 from understudy.cli.arguments import Failed
 from understudy.cli.health import ask_broker
 from understudy.cli.interruptions import Interruption, interruptible
+from understudy.cli.up import HEALTH_FILE_VARIABLE
 from understudy.clusters.processes import linux
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper, four_letter_word
 from understudy.image.create_topics import TopicToCreate
@@ -47,7 +48,7 @@ class Container:
     """The processes of one container.
 
     Args:
-        folder: the folder of the broker's properties, of `zoo.cfg` and of the health file.
+        folder: the folder of the broker's properties and of `zoo.cfg`.
         environment: the container's variables.
     """
 
@@ -55,7 +56,7 @@ class Container:
         self._plan = plan
         self._folder = folder
         self._environment = environment
-        self._healthy = folder / "healthy"
+        self._healthy = Path(environment.get(HEALTH_FILE_VARIABLE, folder / "healthy"))
 
     def run(self) -> int:
         """Run everything until a signal, or until a process ends; return the exit code."""

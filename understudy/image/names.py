@@ -17,13 +17,12 @@ SERVERS: Final[Mapping[str, str]] = {
     "kafka-server-start": "kafka",
     "zookeeper-server-start": "zookeeper",
     "start-kafka": "kafka",
-    "zkServer": "zookeeper",
 }
 """Servers by the names of the scripts that start them."""
 
 STOPPERS: Final = ("kafka-server-stop", "zookeeper-server-stop")
 PROGRAMS: Final[tuple[str, ...]] = ()
-OTHERS: Final = ("kafka-storage", "kafka-run-class", "zkCli")
+OTHERS: Final = ("kafka-storage", "kafka-run-class", "zkServer", "zkCli")
 
 SCRIPTS: Final = (*TOOL_SCRIPTS, *SERVERS, *STOPPERS, *OTHERS)
 """Every script, which is installed with and without `.sh`."""

@@ -41,11 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         case "kafka-server-stop" | "zookeeper-server-stop":
             os.kill(1, signal.SIGTERM)
             return 0
+        case "zkServer":
+            return _zookeeper_server(words)
         case "zkCli":
-            at = words.index("-server") if "-server" in words else None
-            server = words[at + 1] if at is not None else "localhost:2181"
-            rest = words if at is None else [*words[:at], *words[at + 2 :]]
-            return _understudy(["zookeeper-shell", server, *rest])
+            server = words[1] if words[:1] == ["-server"] and len(words) > 1 else f"localhost:{_zookeeper_port()}"
+            return _understudy(["zookeeper-shell", server, *(words[2:] if words[:1] == ["-server"] else words)])
         case _:
             return _entry_point(words)
 
@@ -86,6 +86,24 @@ def _check() -> int:
     from understudy.image.__main__ import check  # noqa: PLC0415  the scripts of Kafka's tools do not need it
 
     return check()
+
+
+def _zookeeper_server(words: Sequence[str]) -> int:
+    """Answer ZooKeeper's `zkServer.sh`: start a server, say whether it serves, or end it."""
+    match words:
+        case ["start" | "start-foreground", *file]:
+            return _serve(_ZOOKEEPER, file)
+        case ["status", *_]:
+            return _understudy(["health", "--zookeeper", f"localhost:{_zookeeper_port()}"])
+        case ["stop", *_]:
+            os.kill(1, signal.SIGTERM)
+            return 0
+    print("usage: zkServer.sh {start | start-foreground | status | stop} [FILE]", file=sys.stderr)
+    return _BAD_USAGE
+
+
+def _zookeeper_port() -> str:
+    return os.environ.get("ZOOKEEPER_CLIENT_PORT") or os.environ.get("ZOO_PORT_NUMBER") or "2181"
 
 
 def _run_class(words: Sequence[str]) -> int:
