@@ -105,7 +105,7 @@ def _matches(key: str, text: str, pattern: re.Pattern[str], form: str) -> list[r
 
 
 def _broker_properties(properties: Mapping[str, str], node: int) -> dict[str, str]:
-    """Return the properties of the node's broker: those of KRaft are left out, and ids above 1000 are allowed."""
+    """Return the properties of the node's broker: KRaft's own are left out, and ids above 1000 are allowed."""
     controllers = {name.strip().upper() for name in properties.get("controller.listener.names", "").split(",")}
     kept = {key: value for key, value in properties.items() if key not in (ROLES, "node.id", VOTERS, BOOTSTRAP_SERVERS)}
     kept["broker.id"] = str(node)
@@ -124,7 +124,7 @@ def _sentences(node: int, runs_broker: bool, address: str, is_here: bool) -> tup
     if is_here:
         server = f"the ZooKeeper server of all nodes at {address}"
         runs = f"broker {node} and {server}" if runs_broker else server
-        meaning = "If this container stops, brokers go on but elect no controller until it runs again."
+        meaning = "While this container is stopped, brokers serve clients but elect no controller."
     elif runs_broker:
         runs = f"broker {node}, with the ZooKeeper server at {address}"
         meaning = "One of the brokers is elected as the controller; if it stops, another one is."

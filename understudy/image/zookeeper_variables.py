@@ -77,7 +77,7 @@ _BROKERS: Final = frozenset(
 
 
 def is_zookeeper(environment: Mapping[str, str]) -> bool:
-    """Return whether the variables are those of a ZooKeeper image and not of a broker's."""
+    """Return whether the variables belong to a ZooKeeper image and not to a broker's."""
     return not environment.keys() & _BROKERS and (
         "ZOOKEEPER_CLIENT_PORT" in environment
         or any(name.startswith("ZOO_") for name in environment)
