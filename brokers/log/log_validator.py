@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from understudy.brokers.config.kafka_config import MAX_LONG
 from understudy.brokers.config.log_config import LogConfig
+from understudy.brokers.log.record_errors import api_error
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.records.batch import (
     HEADER,
@@ -31,7 +32,7 @@ from understudy.foundation.records.batch import (
 from understudy.foundation.records.compression import (
     COMPRESSION_MASK,
     Compression,
-    RecordsTooLarge,
+    codec_of,
     compress,
     decompress,
 )
@@ -208,9 +209,9 @@ def validate(
 
     Raises:
         RecordValidationError: INVALID_RECORD or INVALID_TIMESTAMP, with the records concerned.
-        ApiError: CORRUPT_MESSAGE, a checksum or size is wrong, or records cannot be decompressed; MESSAGE_TOO_LARGE, a
-            batch is larger than `max.message.bytes`, or its records larger than `max_decompressed_bytes`;
-            INVALID_RECORD; INVALID_TXN_STATE, transactions are not served.
+        ApiError: CORRUPT_MESSAGE, a checksum or size is wrong; UNKNOWN_SERVER_ERROR, the codec is unknown, or records
+            cannot be decompressed; MESSAGE_TOO_LARGE, a batch is larger than `max.message.bytes`, or its records larger
+            than `max_decompressed_bytes`; INVALID_RECORD; INVALID_TXN_STATE, transactions are not served.
     """
     if not isinstance(data, CheckedBatches):
         data = checked_batches(
@@ -244,13 +245,14 @@ def validate_replicated(data: Buffer, *, next_offset: int) -> tuple[BatchHeader,
     Raises:
         OffsetsOutOfOrder: a batch does not begin after the one before it.
         UnexpectedAppendOffset: the first batch begins before `next_offset`.
-        ApiError: CORRUPT_MESSAGE, a checksum, size or offset is impossible; UNSUPPORTED_FOR_MESSAGE_FORMAT, a batch is
-            of message format 0 or 1.
+        ApiError: CORRUPT_MESSAGE, a checksum, size or offset is impossible; UNKNOWN_SERVER_ERROR, a codec is unknown;
+            UNSUPPORTED_FOR_MESSAGE_FORMAT, a batch is of message format 0 or 1.
     """
     with _api_errors():
         found = list(batches(data))
         for batch in found:
             check_crc(batch)
+            codec_of(batch.header.attributes, "batch", batch.header.base_offset)
     after = None
     for header, _ in found:
         if header.last_offset_delta < 0 or header.base_offset < 0 or header.last_offset >= MAX_LONG:
@@ -277,15 +279,8 @@ def _api_errors() -> Iterator[None]:
     """Raise an ApiError for each error of reading records."""
     try:
         yield
-    except UnsupportedMagic as error:
-        raise ApiError(Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT, str(error)) from error
-    except RecordsTooLarge as error:
-        # A producer splits the batch and sends it again.
-        raise ApiError(Errors.MESSAGE_TOO_LARGE, str(error)) from error
-    except CorruptRecord as error:
-        raise ApiError(Errors.CORRUPT_MESSAGE, str(error)) from error
-    except InvalidRecord as error:
-        raise ApiError(Errors.INVALID_RECORD, str(error)) from error
+    except (CorruptRecord, InvalidRecord, UnsupportedMagic) as error:
+        raise api_error(error) from error
 
 
 # ------------------------------------------------------------------ the header of a producer's batch
@@ -312,6 +307,7 @@ def _check_batch(batch: RecordBatch, rules: _Rules) -> None:
         )
     _check_size(header.size, rules)
     check_crc(batch)
+    codec_of(header.attributes, "batch", header.base_offset)
 
 
 def _check_size(size: int, rules: _Rules) -> None:

@@ -14,9 +14,9 @@ from understudy.brokers.log.log_files import SNAPSHOT, file_name, offset_of
 from understudy.brokers.log.log_segments import batches_from, place_of
 from understudy.brokers.log.producer_snapshot import CorruptSnapshot, ProducerEntry
 from understudy.brokers.log.producer_state import ProducerStateManager
+from understudy.brokers.log.record_errors import api_error
 from understudy.brokers.log.segment import LogSegment
 from understudy.brokers.world import Disk
-from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import NO_PRODUCER_ID, BatchHeader, RecordBatch
 from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
@@ -138,16 +138,14 @@ def note_producers(producers: ProducerStateManager, data: Buffer, headers: Seque
     """Note batches that are added to the log; `data` has them one after the other.
 
     Raises:
-        ApiError: INVALID_RECORD or CORRUPT_MESSAGE, a control batch cannot be read.
+        ApiError: INVALID_RECORD or UNKNOWN_SERVER_ERROR, a control batch cannot be read.
     """
     if any(header.producer_id > NO_PRODUCER_ID for header in headers):
         view, position = memoryview(data), 0
         for header in headers:
             try:
                 producers.append(RecordBatch(header, view[position : position + header.size]))
-            except InvalidRecord as invalid:
-                raise ApiError(Errors.INVALID_RECORD, str(invalid)) from None
-            except CorruptRecord as corrupt:
-                raise ApiError(Errors.CORRUPT_MESSAGE, str(corrupt)) from None
+            except (CorruptRecord, InvalidRecord) as error:
+                raise api_error(error) from None
             position += header.size
     producers.end_offset = headers[-1].next_offset

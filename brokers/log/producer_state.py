@@ -179,7 +179,7 @@ class ProducerStateManager:
         transaction, a control batch ends it. A leader calls this after `check`.
 
         Raises:
-            CorruptRecord: the record of a control batch cannot be decompressed.
+            NotDecompressed: the record of a control batch cannot be decompressed.
             InvalidRecord: it is not the end of a transaction. Nothing has changed then.
         """
         header = batch.header

@@ -68,8 +68,11 @@ foundation/records/batch.py
 foundation/records/compression.py
   org.apache.kafka.common.compress
   org.apache.kafka.common.record.CompressionType Compression
+foundation/records/lz4_frame.py
+  org.apache.kafka.common.compress.Lz4BlockInputStream checked_frame
 foundation/records/errors.py
   org.apache.kafka.common.errors.CorruptRecordException CorruptRecord
+  org.apache.kafka.common.KafkaException NotDecompressed
   org.apache.kafka.common.InvalidRecordException InvalidRecord
   org.apache.kafka.common.errors.UnsupportedVersionException UnsupportedMagic
 foundation/records/down_conversion.py
@@ -574,6 +577,8 @@ brokers/log/log_validator.py
   org.apache.kafka.storage.internals.log.LogValidator.convertAndAssignOffsetsNonCompressed validate
   org.apache.kafka.storage.internals.log.LogValidator.ValidationResult ValidatedBatches
   org.apache.kafka.storage.internals.log.RecordValidationException RecordValidationError
+brokers/log/record_errors.py
+  org.apache.kafka.common.protocol.Errors.forException api_error
 brokers/log/producer_snapshot.py
   org.apache.kafka.storage.internals.log.ProducerStateManager
 brokers/log/producer_state.py

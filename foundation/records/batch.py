@@ -96,7 +96,7 @@ class BatchHeader(msgspec.Struct, frozen=True, gc=False):
         """The codec.
 
         Raises:
-            CorruptRecord: its number is unknown.
+            NotDecompressed: its number is unknown.
         """
         return codec_of(self.attributes, "batch", self.base_offset)
 

@@ -37,7 +37,7 @@ def stored_records(batch: RecordBatch) -> Iterator[StoredRecord]:
     """Yield the records of a batch, decompressed.
 
     Raises:
-        CorruptRecord: they cannot be decompressed.
+        NotDecompressed: they cannot be decompressed.
         InvalidRecord: they are malformed, or others than the header says.
     """
     header = batch.header

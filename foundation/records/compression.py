@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import enum
 import struct
+import zlib
 from types import ModuleType
 from typing import Final
 
 import cramjam
 
-from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
+from understudy.foundation.records.errors import InvalidRecord, NotDecompressed
+from understudy.foundation.records.lz4_frame import checked_frame
 from understudy.foundation.records.varint import Buffer
 
 
@@ -37,8 +39,15 @@ _FIRST_GUESS: Final = 8
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_MAGIC_HEAD: Final = int.from_bytes(_XERIAL_MAGIC[:4], "big", signed=True)
+"""First bytes of a stream, read as the size of a block."""
 _SNAPPY_BLOCK_BYTES: Final = 32 * 1024
 _SIZE: Final = struct.Struct(">i")
+
+_GZIP_MAGIC: Final = b"\x1f\x8b\x08"
+_GZIP_HEADER_BYTES: Final = 10
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+"""Argument of zlib for data with the header and trailer of gzip."""
 
 
 COMPRESSION_MASK: Final = 0x07
@@ -51,11 +60,11 @@ def codec_of(attributes: int, kind: str, offset: int) -> Compression:
         kind: `batch` or `message`, for the error, as is the offset.
 
     Raises:
-        CorruptRecord: its number is unknown.
+        NotDecompressed: its number is unknown.
     """
     number = attributes & COMPRESSION_MASK
     if number > Compression.ZSTD:
-        raise CorruptRecord(f"the {kind} at offset {offset} has compression {number}; known are 0 to 4")
+        raise NotDecompressed(f"the {kind} at offset {offset} has compression {number}; known are 0 to 4")
     return Compression(number)
 
 
@@ -77,20 +86,38 @@ def compress(data: Buffer, codec: Compression) -> bytes:
     return bytes(_CODECS[codec].compress(data))
 
 
-def decompress(data: Buffer, codec: Compression, limit: int) -> Buffer:
-    """Return what was compressed.
+def decompress(data: Buffer, codec: Compression, limit: int, *, message_format: int = 2) -> Buffer:
+    """Return what was compressed, if Kafka can decompress it.
+
+    As Kafka's streams do, it takes any number of members of gzip, frames of zstd and streams of snappy-java one after
+    the other, and the first frame of lz4. What follows the last member of gzip, the frame of lz4 or the last block of
+    snappy is ignored.
 
     Args:
         limit: the most bytes that may come out.
+        message_format: the magic of the batch or message. Old clients compute the header checksum of lz4's frames
+            wrongly in format 0, so it is not verified there.
 
     Raises:
-        CorruptRecord: `data` is not what the codec writes.
-        TooLarge: more than `limit` bytes would come out.
+        NotDecompressed: Kafka refuses `data`.
+        RecordsTooLarge: more than `limit` bytes would come out.
     """
-    if codec is Compression.NONE:
-        return data
-    if codec is Compression.SNAPPY:
-        return _from_snappy(memoryview(data), limit)
+    match codec:
+        case Compression.NONE:
+            return data
+        case Compression.GZIP:
+            return _from_gzip(data, limit)
+        case Compression.SNAPPY:
+            return _from_snappy(memoryview(data), limit)
+        case Compression.LZ4:
+            frame = checked_frame(memoryview(data), ignores_header_checksum=message_format == 0)
+            return _from_library(frame, codec, limit)
+        case Compression.ZSTD:
+            # No frame is no error, unlike no member, stream or frame of the others.
+            return _from_library(data, codec, limit) if len(data) else data
+
+
+def _from_library(data: Buffer, codec: Compression, limit: int) -> memoryview:
     size = min(max(len(data) * _FIRST_GUESS, 64), limit)
     while True:
         buffer = bytearray(size)
@@ -98,12 +125,39 @@ def decompress(data: Buffer, codec: Compression, limit: int) -> Buffer:
             written = _CODECS[codec].decompress_into(data, buffer)
         except cramjam.DecompressionError as error:
             if "whole buffer" not in str(error):
-                raise CorruptRecord(f"records are no {codec.name.lower()}: {error}") from None
+                raise NotDecompressed(f"records are no {codec.name.lower()}: {error}") from None
             if size >= limit:
                 raise RecordsTooLarge(_too_large(codec, limit)) from None
             size = min(size * _FIRST_GUESS, limit)
         else:
             return memoryview(buffer)[:written]
+
+
+def _from_gzip(data: Buffer, limit: int) -> Buffer:
+    """Decompress the members of gzip at the beginning of `data`, as Java's `GZIPInputStream` does."""
+    try:
+        return _from_library(data, Compression.GZIP, limit)
+    except NotDecompressed:
+        # The library refuses bytes behind the last member.
+        return _gzip_members(data, limit)
+
+
+def _gzip_members(data: Buffer, limit: int) -> bytes:
+    found: list[bytes] = []
+    size, rest = 0, bytes(data)
+    while not found or (rest.startswith(_GZIP_MAGIC) and len(rest) >= _GZIP_HEADER_BYTES):
+        member = zlib.decompressobj(_GZIP_WINDOW)
+        try:
+            found.append(member.decompress(rest, limit - size + 1))
+        except zlib.error as error:
+            raise NotDecompressed(f"records are no gzip: {error}") from None
+        size += len(found[-1])
+        if size > limit:
+            raise RecordsTooLarge(_too_large(Compression.GZIP, limit))
+        if not member.eof:
+            raise NotDecompressed("records are no gzip: unexpected end of file")
+        rest = member.unused_data
+    return b"".join(found)
 
 
 def _too_large(codec: Compression, limit: int) -> str:
@@ -119,24 +173,43 @@ def _snappy_framed(data: memoryview) -> bytes:
 
 
 def _from_snappy(data: memoryview, limit: int) -> bytes:
-    """Decompress snappy in snappy-java's frames, or a single block without them, as some clients write."""
-    if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+    """Decompress snappy in snappy-java's frames, or a single block without them, as some clients write.
+
+    As for `SnappyInputStream`, another header may stand in the place of a block, and fewer bytes than the size of a
+    block has are the end.
+    """
+    if len(data) < len(_XERIAL_HEADER) or bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
         return _snappy_block(data, limit, 0)
     blocks: list[bytes] = []
     position, size = len(_XERIAL_HEADER), 0
-    while position < len(data):
-        if position + _SIZE.size > len(data):
-            raise CorruptRecord("records in snappy end in the size of a block")
+    while position + _SIZE.size <= len(data):
         (length,) = _SIZE.unpack_from(data, position)
+        if length == _XERIAL_MAGIC_HEAD:
+            _check_snappy_header(data[position : position + len(_XERIAL_HEADER)])
+            position += len(_XERIAL_HEADER)
+            continue
         position += _SIZE.size
         if not 0 < length <= len(data) - position:
-            raise CorruptRecord(
+            raise NotDecompressed(
                 f"records in snappy have a block of {length} bytes, and {len(data) - position} are left"
             )
         blocks.append(_snappy_block(data[position : position + length], limit, size))
         size += len(blocks[-1])
         position += length
     return b"".join(blocks)
+
+
+def _check_snappy_header(header: memoryview) -> None:
+    """Check the header of a stream that follows another one.
+
+    Raises:
+        NotDecompressed: the header is cut off, or has a version that snappy-java does not read.
+    """
+    if len(header) < len(_XERIAL_HEADER):
+        raise NotDecompressed("records in snappy end in the header of a stream")
+    (version,) = _SIZE.unpack_from(header, len(_XERIAL_MAGIC))
+    if version < 1:
+        raise NotDecompressed(f"records in snappy have a stream of version {version}; expected at least 1")
 
 
 def _snappy_block(block: memoryview, limit: int, before: int) -> bytes:
@@ -146,4 +219,4 @@ def _snappy_block(block: memoryview, limit: int, before: int) -> bytes:
             raise RecordsTooLarge(_too_large(Compression.SNAPPY, limit))
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
-        raise CorruptRecord(f"records are no snappy: {error}") from None
+        raise NotDecompressed(f"records are no snappy: {error}") from None

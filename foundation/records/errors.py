@@ -7,6 +7,13 @@ class CorruptRecord(ValueError):
     """Bytes that are no whole batch of records, or whose checksum differs. Mirrors `CorruptRecordException`."""
 
 
+class NotDecompressed(CorruptRecord):
+    """Records whose codec is unknown, or which are no bytes of it. Mirrors the `KafkaException` of Kafka's streams.
+
+    Whoever reads a log treats them as corrupt. A producer gets another error: sent again, they would be refused again.
+    """
+
+
 class InvalidRecord(ValueError):
     """A batch whose records contradict its header or each other. Mirrors `InvalidRecordException`."""
 

@@ -49,7 +49,7 @@ class LegacyMessage(NamedTuple):
         """The codec.
 
         Raises:
-            CorruptRecord: its number is unknown.
+            NotDecompressed: its number is unknown.
         """
         return codec_of(self.attributes, "message", self.offset)
 
@@ -88,7 +88,8 @@ def messages_in(wrapper: LegacyMessage, max_bytes: int) -> list[LegacyMessage]:
     Their offsets follow the wrapper's format: relative ones in format 1, which not all producers set.
 
     Raises:
-        CorruptRecord: they cannot be decompressed, or a size, magic or checksum is wrong.
+        NotDecompressed: they cannot be decompressed.
+        CorruptRecord: a size, magic or checksum is wrong.
         InvalidRecord: there are none, they have another format or are compressed again, the wrapper's offset is too
             small for them, or they would become larger than `max_bytes`.
     """
@@ -97,7 +98,7 @@ def messages_in(wrapper: LegacyMessage, max_bytes: int) -> list[LegacyMessage]:
         raise InvalidRecord(f"zstd needs message format 2, and this is {wrapper.magic}")
     if wrapper.value is None:
         raise InvalidRecord(f"Found invalid compressed record set with null value (magic = {wrapper.magic})")
-    found = list(messages(decompress(wrapper.value, codec, max_bytes)))
+    found = list(messages(decompress(wrapper.value, codec, max_bytes, message_format=wrapper.magic)))
     if not found:
         raise InvalidRecord("Found invalid compressed record set with no inner records")
     for message in found:

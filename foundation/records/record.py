@@ -58,7 +58,7 @@ def records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> I
     """Yield the records of a batch, decompressed.
 
     Raises:
-        CorruptRecord: they cannot be decompressed.
+        NotDecompressed: they cannot be decompressed.
         InvalidRecord: they are malformed, are others than the header says, or would become larger than `max_bytes`.
     """
     header = batch.header
@@ -96,7 +96,7 @@ def check_records(batch: RecordBatch, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
     """Check the records of a batch as `scan_records` does, decompressed; return their largest timestamp.
 
     Raises:
-        CorruptRecord: they cannot be decompressed.
+        NotDecompressed: they cannot be decompressed.
         InvalidRecord: they are malformed, are others than the header says, or would become larger than `max_bytes`.
     """
     _check_count(batch.header.count)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from tests.foundation.records.compressed import lz4_frame, lz4_linked
 from tests.foundation.records.test_kafka_batches import BATCHES, COMMIT
 from tests.foundation.records.test_kafka_batches import RECORDS as KAFKAS_RECORDS
 from tests.foundation.records.test_message_set import message, wrapper
@@ -50,6 +51,9 @@ THREE = [
     Record(2, NOW_MS - 7, b"c", b"3"),
 ]
 BATCH = encode_records(THREE, producer_id=9, producer_epoch=1, base_sequence=4)
+PLAIN = BATCH[HEADER.size :]
+"""The records of the batch."""
+LINKED = encode_batch(lz4_linked(PLAIN), count=3, compression=Compression.LZ4)
 
 
 def topic(**overrides: str) -> LogConfig:
@@ -189,8 +193,21 @@ def test_a_coordinator_may_write_control_batches() -> None:
         (with_header(BATCH, base_sequence=-1), Errors.INVALID_RECORD, "Invalid sequence number -1"),
         (with_header(BATCH, attributes=0x20), Errors.INVALID_RECORD, "not allowed to write control records"),
         (with_header(BATCH, attributes=0x10), Errors.INVALID_TXN_STATE, "not part of an ongoing transaction"),
-        (with_header(BATCH, attributes=5), Errors.CORRUPT_MESSAGE, "has compression 5; known are 0 to 4"),
-        (with_header(BATCH, attributes=1), Errors.CORRUPT_MESSAGE, "records are no gzip"),
+        *(
+            (with_header(BATCH, attributes=codec), Errors.UNKNOWN_SERVER_ERROR, f"has compression {codec}; known are 0")
+            for codec in (5, 6, 7)
+        ),
+        *(
+            (with_header(BATCH, attributes=codec), Errors.UNKNOWN_SERVER_ERROR, f"records are no {codec.name.lower()}")
+            for codec in (Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD)
+        ),
+        (with_header(BATCH, attributes=5, count=0), Errors.UNKNOWN_SERVER_ERROR, "has compression 5"),
+        (LINKED, Errors.UNKNOWN_SERVER_ERROR, "Dependent block stream is unsupported"),
+        (
+            encode_batch(lz4_frame(PLAIN[:9]) + lz4_frame(PLAIN[9:]), count=3, compression=Compression.LZ4),
+            Errors.INVALID_RECORD,
+            "record 0 states 11 bytes, and 8 are left",
+        ),
         (with_header(BATCH, base_timestamp=2**63 - 1), Errors.INVALID_RECORD, "more than 64 bits"),
         (BATCH[:17] + bytes(4) + BATCH[21:], Errors.CORRUPT_MESSAGE, "stored crc = 0, computed"),
         (with_header(BATCH, length=13), Errors.CORRUPT_MESSAGE, "Record size 13 is less than the minimum"),
@@ -354,10 +371,39 @@ def test_compressed_messages_become_a_batch_with_the_topics_compression(codec: C
         assert found.headers[0].compression is stored
 
 
+def test_messages_in_lz4_have_a_wrong_header_checksum_in_format_0() -> None:
+    """Clients before Kafka 0.10 compute it so, and `Lz4BlockInputStream` does not verify it in this format."""
+    old = message(magic=0) + message(magic=0)
+    data = message(magic=0, attributes=Compression.LZ4, value=lz4_frame(old, header_checksum=7))
+    assert contents(validated(data)) == [Record(100, -1, b"k", b"v"), Record(101, -1, b"k", b"v")]
+
+
 @pytest.mark.parametrize(
     ("data", "config", "code", "reason"),
     [
         (OLD[:-1] + b"x", {}, Errors.CORRUPT_MESSAGE, "Record is corrupt"),
+        (wrapper(OLD[:-1] + b"x", Compression.LZ4), {}, Errors.CORRUPT_MESSAGE, "Record is corrupt"),
+        *(
+            (message(attributes=codec), {}, Errors.UNKNOWN_SERVER_ERROR, f"has compression {codec}; known are 0 to 4")
+            for codec in (5, 6, 7)
+        ),
+        *(
+            (message(attributes=codec), {}, Errors.UNKNOWN_SERVER_ERROR, f"records are no {codec.name.lower()}")
+            for codec in (Compression.GZIP, Compression.SNAPPY, Compression.LZ4)
+        ),
+        (message(attributes=Compression.ZSTD), {}, Errors.INVALID_RECORD, "zstd needs message format 2"),
+        (
+            message(attributes=Compression.LZ4, value=lz4_linked(OLD)),
+            {},
+            Errors.UNKNOWN_SERVER_ERROR,
+            "Dependent block",
+        ),
+        (
+            message(attributes=Compression.LZ4, value=lz4_frame(OLD, header_checksum=7)),
+            {},
+            Errors.UNKNOWN_SERVER_ERROR,
+            "checksum of the frame's header",
+        ),
         (OLD + message(magic=0), {}, Errors.INVALID_RECORD, "Batch magic 0 is not the same"),
         (OLD + BATCH, {}, Errors.INVALID_RECORD, "a batch of message format 2 follows"),
         (BATCH + OLD, {}, Errors.INVALID_RECORD, "not the same as the first batch's magic byte 2"),
@@ -503,6 +549,18 @@ def test_a_leaders_batch_that_is_cut_off_is_left_out(cut: int) -> None:
 def test_a_leaders_offsets_must_increase(second: int) -> None:
     with pytest.raises(OffsetsOutOfOrder, match=f"10 to 11, {second} to {second + 1}"):
         validate_replicated(batch_at(10) + batch_at(second), next_offset=5)
+
+
+def test_a_leaders_batch_with_an_unknown_codec_is_refused() -> None:
+    with pytest.raises(ApiError, match="the batch at offset 10 has compression 5") as raised:
+        validate_replicated(with_header(batch_at(10), attributes=5), next_offset=5)
+    assert raised.value.error is Errors.UNKNOWN_SERVER_ERROR
+
+
+def test_a_leaders_batch_is_not_decompressed() -> None:
+    """As in Kafka: what a leader has appended, its followers append."""
+    data = with_header(batch_at(10), attributes=Compression.LZ4)  # whose records are no lz4
+    assert [header.compression for header in validate_replicated(data, next_offset=5)] == [Compression.LZ4]
 
 
 def test_a_leaders_batches_must_not_begin_before_the_end_of_the_log() -> None:
