@@ -15,6 +15,7 @@ from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import Serves
 from understudy.brokers.log.offsets_by_time import TimestampAndOffset, first_at_or_after, newest
 from understudy.brokers.log.partition_log import PartitionLog
+from understudy.brokers.log.record_errors import api_error
 from understudy.brokers.replication.partition import Partition
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
@@ -36,7 +37,7 @@ from understudy.foundation.wire.messages.list_offsets import (
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("kafka.server.ReplicaManager")
 
 CONSUMER, DEBUGGING_CONSUMER = -1, -2
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 WITH_LEADER_EPOCH = 4
 WITH_OFFSET_NOT_AVAILABLE = 5
 
@@ -88,6 +89,8 @@ def _answer(
     """
     if asked.timestamp < 0 and version < _SINCE_VERSION.get(asked.timestamp, version + 1):
         raise ApiError(Errors.UNSUPPORTED_VERSION, f"version {version} has no timestamp {asked.timestamp}")
+    if request.replica_id == CONSUMER and request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        raise ApiError(Errors.UNKNOWN_SERVER_ERROR, f"Unknown isolation level {request.isolation_level}")
     partition = readable_partition(
         services,
         "ListOffsets",
@@ -111,7 +114,7 @@ def _answer(
         )
     except (CorruptRecord, InvalidRecord) as error:
         log.error("a damaged log cannot be read", partition=str(topic_partition), why=str(error))
-        raise ApiError(Errors.CORRUPT_MESSAGE, str(error)) from error
+        raise api_error(error) from error
     except OSError as error:
         raise services.replicas.storage_error(partition, error) from error
     if found is None:
@@ -151,7 +154,7 @@ def offset_for_timestamp(
         case _ if timestamp == LATEST_TIERED_TIMESTAMP:
             found: TimestampAndOffset | None = TimestampAndOffset(NO_TIMESTAMP, -1, None)
         case _ if timestamp == MAX_TIMESTAMP:
-            found = newest(replica.segments, log_start_offset=replica.log_start_offset)
+            found = newest(replica.segments)
         case _:
             found = first_at_or_after(replica.segments, timestamp, log_start_offset=replica.log_start_offset)
     if found is not None and found.offset < end_offset:

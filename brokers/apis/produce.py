@@ -19,12 +19,13 @@ from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import CloseConnection, Serves
 from understudy.brokers.config.log_config import LogConfig
 from understudy.brokers.log.log_validator import CheckedBatches, RecordValidationError, checked_batches, takes_long
+from understudy.brokers.log.record_errors import api_error
 from understudy.brokers.metadata.topic_names import is_internal
 from understudy.brokers.replication.replica_manager import ALL_ACKS, Appended
 from understudy.foundation.cluster.errors import ApiError, Errors, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.records.batch import MAGIC, SIZE_UP_TO_MAGIC, read_header, size_of_first
-from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.batch import HEADER, MAGIC, SIZE_UP_TO_MAGIC, read_header, size_of_first
+from understudy.foundation.records.compression import Compression, codec_of
 from understudy.foundation.records.errors import CorruptRecord
 from understudy.foundation.records.varint import Buffer
 from understudy.foundation.wire.messages.produce import (
@@ -49,18 +50,24 @@ WITH_LEADER_HINTS: Final = 10
 async def handle(services: BrokerServices, request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
     results: dict[TopicPartition, PartitionProduceResponse] = {}
     awaited: dict[TopicPartition, Appended] = {}
+    refusal_of_all = _refusal_of_all(services, request, context.api_version)
     for topic in request.topic_data:
         for partition in topic.partition_data:
             topic_partition = TopicPartition(topic.name, partition.index)
+            refusal = refusal_of_all or _refusal(services, topic_partition, partition.records, request.acks, context)
+            if refusal is not None:
+                results[topic_partition] = _refused(topic_partition, refusal)
+                continue
             try:
-                appended = await _append(services, topic_partition, partition.records or b"", request.acks, context)
-                results[topic_partition] = _accepted(appended)
-                if request.acks == ALL_ACKS:
-                    awaited[topic_partition] = appended
-                elif request.acks != NO_ACKS:
-                    services.replicas.record_acknowledgement(appended, request.acks)
+                appended = await _append(services, topic_partition, partition.records or b"", request.acks)
             except ApiError as refused:
-                results[topic_partition] = _refused(services, topic_partition, refused)
+                results[topic_partition] = _not_appended(services, topic_partition, refused)
+                continue
+            results[topic_partition] = _accepted(appended)
+            if request.acks == ALL_ACKS:
+                awaited[topic_partition] = appended
+            elif request.acks != NO_ACKS:
+                services.replicas.record_acknowledgement(appended, request.acks)
     if awaited:
         ended = await services.replicas.wait_until_replicated(awaited, timeout_ms=request.timeout_ms)
         for topic_partition, error in ended.items():
@@ -74,21 +81,54 @@ async def handle(services: BrokerServices, request: ProduceRequest, context: Req
     return _response(services, request, results, context)
 
 
-async def _append(
-    services: BrokerServices, topic_partition: TopicPartition, records: bytes, acks: int, context: RequestContext
-) -> Appended:
+def _refusal_of_all(services: BrokerServices, request: ProduceRequest, version: int) -> ApiError | None:
+    """Return the error with which every partition is refused because of the first batch of one; None without one.
+
+    Kafka reads these batches before it looks at the partitions one by one, or fails while it does so: CORRUPT_MESSAGE
+    for an impossible size or magic; before version 7 UNKNOWN_SERVER_ERROR for an unknown codec.
+    """
+    snapshot = services.metadata.snapshot
+    try:
+        for topic in request.topic_data:
+            for partition in topic.partition_data:
+                records = partition.records or b""
+                size = size_of_first(records)
+                is_read = WITH_ONE_BATCH <= version < WITH_ZSTD and size is not None and _is_whole(records, size)
+                if is_read and snapshot.partition(topic.name, partition.index) is not None:
+                    codec_of(read_header(records).attributes, "batch", 0)
+    except CorruptRecord as corrupt:
+        return api_error(corrupt)
+    return None
+
+
+def _is_whole(records: bytes, size: int) -> bool:
+    """Whether the first batch, of `size` bytes, is of message format 2, and there with its header and its records."""
+    return HEADER.size <= size <= len(records) and records[SIZE_UP_TO_MAGIC - 1] == MAGIC
+
+
+def _refusal(
+    services: BrokerServices, topic_partition: TopicPartition, records: bytes | None, acks: int, context: RequestContext
+) -> ApiError | None:
+    """Return the error with which the records of one partition are refused before the log sees them, or None."""
+    if services.metadata.snapshot.partition(*topic_partition) is None:
+        return ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    try:
+        check_records_of(context.api_version, records or b"")
+    except ApiError as refused:
+        return refused
+    if acks not in (ALL_ACKS, NO_ACKS, 1):
+        return ApiError(Errors.INVALID_REQUIRED_ACKS, f"acks is {acks}; expected -1, 0 or 1")
+    if is_internal(topic_partition.topic) and context.client_id != ADMIN_CLIENT_ID:
+        return ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic_partition.topic}")
+    return None
+
+
+async def _append(services: BrokerServices, topic_partition: TopicPartition, records: bytes, acks: int) -> Appended:
     """Append the records of one partition.
 
     Raises:
         ApiError: they are refused.
     """
-    if services.metadata.snapshot.partition(*topic_partition) is None:
-        raise ApiError(Errors.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
-    check_records_of(context.api_version, records)
-    if acks not in (ALL_ACKS, NO_ACKS, 1):
-        raise ApiError(Errors.INVALID_REQUIRED_ACKS, f"acks is {acks}; expected -1, 0 or 1")
-    if is_internal(topic_partition.topic) and context.client_id != ADMIN_CLIENT_ID:
-        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic_partition.topic}")
     partition = services.replicas.led_partition(topic_partition)
     data: Buffer | CheckedBatches = records
     if takes_long(records) and not (acks == ALL_ACKS and partition.is_under_min_isr):
@@ -136,13 +176,13 @@ def check_records_of(version: int, records: Buffer) -> None:
         if records[SIZE_UP_TO_MAGIC - 1] != MAGIC:
             reason = f"{about} are only allowed to contain record batches with magic version 2"
             raise ApiError(Errors.INVALID_RECORD, reason)
-        compression = read_header(records).compression
+        header = read_header(records)
         if size_of_first(records, size) is not None:
             reason = f"{about} are only allowed to contain exactly one record batch per partition"
             raise ApiError(Errors.INVALID_RECORD, reason)
     except CorruptRecord as corrupt:
-        raise ApiError(Errors.CORRUPT_MESSAGE, str(corrupt)) from None
-    if version < WITH_ZSTD and compression is Compression.ZSTD:
+        raise api_error(corrupt) from None
+    if version < WITH_ZSTD and header.compression is Compression.ZSTD:
         reason = f"{about} are not allowed to use ZStandard compression"
         raise ApiError(Errors.UNSUPPORTED_COMPRESSION_TYPE, reason)
 
@@ -160,7 +200,10 @@ _EXPECTED = frozenset(
 """Errors that a client causes by its metadata or its records alone; they are not logged."""
 
 
-def _refused(services: BrokerServices, topic_partition: TopicPartition, refused: ApiError) -> PartitionProduceResponse:
+def _not_appended(
+    services: BrokerServices, topic_partition: TopicPartition, refused: ApiError
+) -> PartitionProduceResponse:
+    """Return the answer for records that could not be appended, with the log start offset if that is not expected."""
     partition = services.replicas.partitions.get(topic_partition)
     log_start_offset = -1
     if refused.error not in _EXPECTED:
@@ -172,6 +215,12 @@ def _refused(services: BrokerServices, topic_partition: TopicPartition, refused:
         )
         if partition is not None and partition.local_log is not None:
             log_start_offset = partition.log.log_start_offset
+    return _refused(topic_partition, refused, log_start_offset)
+
+
+def _refused(
+    topic_partition: TopicPartition, refused: ApiError, log_start_offset: int = -1
+) -> PartitionProduceResponse:
     record_errors = refused.record_errors if isinstance(refused, RecordValidationError) else ()
     return PartitionProduceResponse(
         index=topic_partition.partition,

@@ -9,9 +9,12 @@ import pytest
 from tests.brokers.harness import BrokerHarness
 from tests.brokers.log.parts import NOW_MS, batch, config, log_with, open_log
 from tests.brokers.parts import ME, OTHER, apply_leader_and_isr, leader_and_isr, state
+from tests.foundation.records.compressed import lz4_frame, lz4_linked
 from understudy.brokers.apis import list_offsets
 from understudy.brokers.log.partition_log import PartitionLog
 from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.records.batch import encode_batch
+from understudy.foundation.records.compression import Compression
 from understudy.foundation.wire.codec import encode
 from understudy.foundation.wire.messages.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -160,6 +163,53 @@ def test_the_newest_record_is_the_first_with_the_largest_time() -> None:
     opened.update_high_watermark(4)
     assert len(opened.segments) == 4
     assert answer(opened, request(MAX_TIMESTAMP)) == (Errors.NONE, NOW_MS + 9, 1, 1)
+
+
+def small_segments(*timestamps: int) -> PartitionLog:
+    """A log with a segment for each record, of which the first two are deleted but still on the disk."""
+    opened = open_log(log_config=config(segment_bytes=100))
+    for timestamp in timestamps:
+        opened.append_as_leader(batch(b"v", timestamp=NOW_MS + timestamp), 1, now_ms=NOW_MS)
+    opened.update_high_watermark(len(timestamps))
+    opened.maybe_increment_log_start_offset(2)
+    assert len(opened.segments) == len(timestamps)
+    return opened
+
+
+def test_the_newest_record_may_be_a_deleted_one() -> None:
+    """As in Kafka, until the segment of the record is deleted."""
+    assert answer(small_segments(5, 9, 7, 8), request(MAX_TIMESTAMP)) == (Errors.NONE, NOW_MS + 9, 1, 1)
+
+
+def test_a_time_is_found_behind_a_segment_whose_records_are_deleted() -> None:
+    """Kafka looks into the first segment with such a time only, and finds no record until it is deleted."""
+    assert answer(small_segments(5, 9, 7, 8), request(NOW_MS + 6)) == (Errors.NONE, NOW_MS + 7, 2, 1)
+
+
+@pytest.mark.parametrize("timestamp", [LATEST_TIMESTAMP, EARLIEST_TIMESTAMP, MAX_TIMESTAMP, NOW_MS])
+@pytest.mark.parametrize("isolation_level", [-1, 2])
+def test_an_unknown_isolation_level_of_a_consumer_is_refused(timestamp: int, isolation_level: int) -> None:
+    asked = request(timestamp, isolation_level=isolation_level)
+    assert answer(some_log(), asked) == (Errors.UNKNOWN_SERVER_ERROR, -1, -1, -1)
+    of_a_follower = request(timestamp, isolation_level=isolation_level, replica_id=OTHER)
+    assert answer(some_log(), of_a_follower) == answer(some_log(), request(timestamp, replica_id=OTHER))
+
+
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        (lz4_linked(bytes(9)), Errors.UNKNOWN_SERVER_ERROR),
+        (lz4_frame(bytes(9)), Errors.INVALID_RECORD),
+    ],
+)
+def test_records_that_cannot_be_read_have_no_time(records: bytes, code: Errors) -> None:
+    """A log may have them from a leader that did not look at them."""
+    data = encode_batch(records, count=1, compression=Compression.LZ4, base_timestamp=NOW_MS, max_timestamp=NOW_MS)
+    opened = open_log()
+    opened.append_as_follower(data, now_ms=NOW_MS)
+    opened.update_high_watermark(1)
+    for timestamp in (NOW_MS, MAX_TIMESTAMP):
+        assert answer(opened, request(timestamp)) == (code, -1, -1, -1)
 
 
 @pytest.mark.parametrize(

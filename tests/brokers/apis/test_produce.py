@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
 import pytest
+from crc32c import crc32c
 
 from tests.brokers.harness import BrokerHarness
 from tests.brokers.log.parts import NOW_MS, batch
 from tests.brokers.parts import ME, ORDERS_0, OTHER, apply_leader_and_isr, leader_and_isr, state
+from tests.foundation.records.compressed import lz4_linked
 from tests.foundation.records.test_message_set import message
 from understudy.brokers.apis import produce
 from understudy.brokers.apis.services import MOST_LONG_CHECKS
 from understudy.brokers.apis.serving import CloseConnection
 from understudy.brokers.replication.delayed_operations import DelayedOperationPurgatory
 from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.records.batch import encode_batch
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.record import records
 from understudy.foundation.wire.messages.produce import (
@@ -31,6 +35,16 @@ from understudy.foundation.wire.messages.produce import (
 T = TypeVar("T")
 
 ALL = -1
+LINKED = encode_batch(lz4_linked(bytes(9)), count=1, compression=Compression.LZ4)
+"""A batch in lz4 whose blocks refer to each other, which Kafka refuses."""
+
+
+def with_codec(number: int) -> bytes:
+    """A batch that states a codec, whose records are not compressed."""
+    data = bytearray(batch(b"a"))
+    struct.pack_into(">h", data, 21, number)
+    struct.pack_into(">I", data, 17, crc32c(bytes(data[21:])))
+    return bytes(data)
 
 
 def request(
@@ -271,6 +285,9 @@ def test_with_acks_all_too_small_an_isr_refuses_before_the_append() -> None:
         (request(batch(b"a", offset=4)), 11, Errors.INVALID_RECORD),
         (request(batch(b"a")[:-1] + b"\x55"), 11, Errors.CORRUPT_MESSAGE),
         (request(batch(bytes(1_100_000))), 11, Errors.MESSAGE_TOO_LARGE),
+        *((request(with_codec(codec)), version, Errors.UNKNOWN_SERVER_ERROR) for codec in (5, 7) for version in (3, 7)),
+        (request(LINKED), 11, Errors.UNKNOWN_SERVER_ERROR),
+        (request(batch(b"a")[:16] + b"\3" + batch(b"a")[17:]), 11, Errors.CORRUPT_MESSAGE),
     ],
 )
 def test_what_is_refused_is_answered_and_not_appended(asked: ProduceRequest, version: int, code: Errors) -> None:
@@ -282,6 +299,68 @@ def test_what_is_refused_is_answered_and_not_appended(asked: ProduceRequest, ver
         assert Errors(result.error_code) is code
         assert (result.base_offset, result.log_append_time_ms, result.record_errors) == (-1, -1, ())
         assert {key: each.log.log_end_offset for key, each in harness.replicas.partitions.items()}[ORDERS_0] == 0
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "log_start_offset"),
+    [
+        (request(batch(b"a"), acks=2), 11, -1),
+        (request(b""), 11, -1),
+        (request(batch(b"a") * 2), 11, -1),
+        (request(batch(b"a", compression=Compression.ZSTD)), 6, -1),
+        (request(batch(b"a")[:-1] + b"\x55"), 11, -1),
+        (request(batch(b"a", offset=4)), 11, 0),
+        (request(LINKED), 11, 0),
+        (request(with_codec(5)), 6, -1),
+        (request(with_codec(5)), 7, 0),
+    ],
+)
+def test_log_start_offset_is_answered_if_the_log_refuses_a_batch_unexpectedly(
+    asked: ProduceRequest, version: int, log_start_offset: int
+) -> None:
+    async def scenario() -> None:
+        assert only(await answer(leader(), asked, version)).log_start_offset == log_start_offset
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("data", "version", "code"),
+    [
+        (batch(b"a")[:16] + b"\3" + batch(b"a")[17:], 11, Errors.CORRUPT_MESSAGE),
+        (batch(b"a")[:8] + struct.pack(">i", 5) + batch(b"a")[12:], 2, Errors.CORRUPT_MESSAGE),
+        (with_codec(5), 6, Errors.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_a_batch_that_kafka_cannot_read_refuses_every_partition_of_its_request(
+    data: bytes, version: int, code: Errors
+) -> None:
+    """Kafka looks at these batches outside of its loop over partitions, and answers an error for all."""
+
+    async def scenario() -> None:
+        harness = leader()
+        harness.become_leader("orders", 1)
+        given = (PartitionProduceData(index=0, records=batch(b"a")), PartitionProduceData(index=1, records=data))
+        asked = ProduceRequest(acks=1, topic_data=(TopicProduceData(name="orders", partition_data=given),))
+        (topic,) = (await answer(harness, asked, version)).responses
+        assert [Errors(each.error_code) for each in topic.partition_responses] == [code, code]
+        assert [each.log.log_end_offset for each in harness.replicas.partitions.values()] == [0, 0]
+
+    run(scenario)
+
+
+def test_an_unknown_codec_for_an_unknown_partition_refuses_no_other() -> None:
+    async def scenario() -> None:
+        given = (
+            PartitionProduceData(index=0, records=batch(b"a")),
+            PartitionProduceData(index=7, records=with_codec(5)),
+        )
+        asked = ProduceRequest(acks=1, topic_data=(TopicProduceData(name="orders", partition_data=given),))
+        (topic,) = (await answer(leader(), asked, 6)).responses
+        codes = [Errors(each.error_code) for each in topic.partition_responses]
+        assert codes == [Errors.NONE, Errors.UNKNOWN_TOPIC_OR_PARTITION]
 
     run(scenario)
 
