@@ -98,7 +98,7 @@ def process_exiting(line: Line) -> None:
 
 @STATEMENTS.importing(
     _CONNECTION,
-    r"Session establishment complete on server .*, session id = 0x(?P<session>[0-9a-f]+), "
+    r"Session establishment complete on server .*, session ?id = 0x(?P<session>[0-9a-f]+), "
     r"negotiated timeout = (?P<timeout>\d+)",
 )
 def session_established(line: Line) -> None:
@@ -115,7 +115,8 @@ def session_established(line: Line) -> None:
 
 @STATEMENTS.importing(
     _CONNECTION,
-    r"(Client session timed out, have not heard from server in \d+ms for session id|Session|"
+    r"(Client session timed out, have not heard from server in \d+ms for session ?id|Session|"
+    r"Unable to read additional data from server sessionid|"
     r"An exception was thrown while closing send thread for session) 0x(?P<session>[0-9a-f]+)",
 )
 def session_suspended(line: Line) -> None:
@@ -284,11 +285,12 @@ WITHOUT_RECORD: Final = {
     ),
     _SERVER: (
         "Connecting to zookeeper|Cluster ID|Rewriting|started$|Starting controlled shutdown|"
-        "Controlled shutdown request|Retrying controlled shutdown"
+        "Controlled shutdown request|Retrying controlled shutdown|Controlled shutdown succeeded|Remaining partitions"
     ),
     _EVENT_THREAD: "Shutting down|Stopped|Shutdown completed",
-    _ZK_CLIENT: "Creating /|Stat of the created znode|Successfully created /controller_epoch",
+    _ZK_CLIENT: "Creating /|Result of znode creation|Registered broker \\d+ at path .*\\)$|Stat of the created znode|Successfully created /controller_epoch",
     _ZOOKEEPER_CLIENT: "Initializing a new session|Waiting until connected|Connected|Closing|Closed|Session expired",
     _CONNECTION: "Opening socket connection|Socket connection established|EventThread shut down|zookeeper.request",
+    _PARTITION: "Expanding ISR|Shrinking ISR|ISR updated",
 }
 """Patterns of the lines of each logger that add nothing to other lines."""
