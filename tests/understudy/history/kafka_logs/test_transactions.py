@@ -173,6 +173,38 @@ def test_partition_states_belong_to_the_session_that_wrote_them(tmp_path: Path) 
     assert importer.unknown_writers == 1
 
 
+def test_a_controller_that_increments_its_epoch_in_a_transaction_of_its_own_is_elected_then(tmp_path: Path) -> None:
+    """As controllers of Kafka 1.1 and 2.0 do; the first one creates the znode."""
+    data = b'{"version":1,"brokerid":%d,"timestamp":"1"}'
+    first, raised = (
+        ZnodeOp(OpKind.CREATE, "/controller_epoch", b"1", 0),
+        ZnodeOp(OpKind.SET, "/controller_epoch", b"2", 1),
+    )
+    records, importer = imported(
+        tmp_path,
+        registration(1, 1, 0xA),
+        registration(2, 2, 0xB),
+        ZnodeTransaction(3, 3_000.0, 0xA, (create("/controller", data % 1, 0xA),)),
+        ZnodeTransaction(4, 4_000.0, 0xA, (first,)),
+        end_of_session(5, 0xA, "/brokers/ids/1", "/controller"),
+        ZnodeTransaction(6, 6_000.0, 0xB, (create("/controller", data % 2, 0xB),)),
+        ZnodeTransaction(7, 7_000.0, 0xB, (raised,)),
+    )
+    elected = [(r.node, r.wall_ms, r.data) for r in records if isinstance(r.data, ControllerElected)]
+    assert elected == [
+        ("broker-1", 4_000.0, ControllerElected(broker_id=1, epoch=1, epoch_zk_version=0, session_id=0xA)),
+        ("broker-2", 7_000.0, ControllerElected(broker_id=2, epoch=2, epoch_zk_version=1, session_id=0xB)),
+    ]
+    assert importer.malformed == []
+
+
+def test_a_znode_of_epochs_that_a_broker_creates_before_an_election_is_none(tmp_path: Path) -> None:
+    """Kafka creates it with epoch 0 since 2.1."""
+    created = ZnodeTransaction(2, 2_000.0, 0xA, (create("/controller_epoch", b"0"),))
+    records, _ = imported(tmp_path, registration(1, 1, 0xA), created, election(3, 1, 0xA, 1))
+    assert [r.zxid for r in records if isinstance(r.data, ControllerElected)] == [3]
+
+
 def test_a_state_whose_predecessor_is_not_in_the_log_has_no_reason(tmp_path: Path) -> None:
     records, _ = imported(tmp_path, registration(1, 1, 0xA), written(3, 0xA, OpKind.SET, 1, 4))
     assert [record.data.why for record in records if isinstance(record.data, LeadershipWritten)] == [""]
