@@ -22,17 +22,12 @@ from understudy.brokers.config.config_def import ConfigError, ConfigValue
 from understudy.brokers.config.description import topic_defaults
 from understudy.brokers.config.topic_config import validate_topic_config
 from understudy.brokers.metadata.metadata_cache import MetadataSnapshot
-from understudy.brokers.metadata.topic_names import (
-    CLUSTER_METADATA_TOPIC,
-    collisions,
-    has_collision_characters,
-    why_invalid,
-)
+from understudy.brokers.metadata.topic_names import CLUSTER_METADATA_TOPIC, has_collision_characters, why_invalid
+from understudy.brokers.metadata.topic_validation import validate_topic_create
 from understudy.controller.replica_placement import IncompleteRacks, assign_replicas_to_brokers
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicId, random_topic_id
-from understudy.foundation.cluster.scala import scala_buffer
 from understudy.foundation.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicResult,
@@ -148,37 +143,11 @@ def validated(
     Raises:
         ApiError: the first check that fails.
     """
-    name = topic.name
-    invalid = why_invalid(name)
-    if invalid is not None:
-        raise ApiError(Errors.INVALID_TOPIC_EXCEPTION, invalid)
-    if name in existing:
-        raise ApiError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    colliding = collisions(name, existing) if has_collision_characters(name) else ()
-    if colliding:
-        raise ApiError(
-            Errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topics: {', '.join(colliding)}"
-        )
-    _check_assignment(assignment)
+    validate_topic_create(topic.name, assignment, existing)
     try:
         return validate_topic_config(((config.name, config.value or "") for config in topic.configs), defaults)
     except ConfigError as error:
         raise ApiError(Errors.INVALID_CONFIG, str(error)) from error
-
-
-def _check_assignment(assignment: Mapping[int, tuple[BrokerId, ...]]) -> None:
-    if len({len(replicas) for replicas in assignment.values()}) != 1:
-        raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "All partitions should have the same number of replicas")
-    for partition, replicas in assignment.items():
-        if not replicas:  # Kafka writes such a topic; it can never have a leader
-            raise ApiError(
-                Errors.INVALID_REPLICA_ASSIGNMENT, f"Cannot have replication factor of 0 for partition id {partition}."
-            )
-        if len(set(replicas)) < len(replicas):
-            shown = ", ".join(f"{index} -> {scala_buffer(brokers)}" for index, brokers in sorted(assignment.items()))
-            raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, f"Duplicate replica assignment found: HashMap({shown})")
-    if sorted(assignment) != list(range(len(assignment))):
-        raise ApiError(Errors.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence")
 
 
 async def create(services: BrokerServices, topic: CreatableTopic, *, validate_only: bool) -> CreatedTopic | ApiError:

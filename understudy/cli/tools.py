@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import signal
 import sys
 from collections.abc import Sequence
@@ -12,10 +13,17 @@ from datetime import datetime
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.cli.arguments import version
+from understudy.foundation.zk.client import ZooKeeper
+from understudy.foundation.zk.kazoo_client import KazooZooKeeper
 from understudy.kafka_tools.console import Console, Surroundings
 from understudy.kafka_tools.tools import TOOLS
 
+# The tools print what Kafka's print of a connection that fails, which is less than kazoo logs.
+logging.getLogger("kazoo").addHandler(logging.NullHandler())
+
 SIGNALLED = 128
+ZOOKEEPER_TIMEOUT_MS = 30_000
+"""The timeout of a session with ZooKeeper, and of its connection, of Kafka's tools."""
 _NO_PREFIX = "\0"
 """Prefix that no word has, so that argparse passes every flag to the tool, which parses flags as Kafka does."""
 
@@ -29,6 +37,15 @@ def run(options: argparse.Namespace) -> int:
     return asyncio.run(_run(options.verb, options.words))
 
 
+def _zookeeper(connect: str) -> ZooKeeper:
+    return KazooZooKeeper(
+        connect,
+        session_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
+        connection_timeout_ms=ZOOKEEPER_TIMEOUT_MS,
+        creates_chroot=False,
+    )
+
+
 async def _run(verb: str, words: Sequence[str]) -> int:
     """Run a tool; SIGINT and SIGTERM cancel it, so that a consumer still leaves its group."""
 
@@ -40,7 +57,7 @@ async def _run(verb: str, words: Sequence[str]) -> int:
         return line.removesuffix(b"\n").removesuffix(b"\r") if line else None
 
     console = Console(sys.stdout, sys.stderr, stamp)
-    surroundings = Surroundings(console, SocketNetwork(), MachineClock(), version(), read_line)
+    surroundings = Surroundings(console, SocketNetwork(), MachineClock(), version(), read_line, _zookeeper)
     loop = asyncio.get_running_loop()
     task = loop.create_task(TOOLS[verb].main(words, surroundings), name=verb)
     ended_by: list[int] = []

@@ -10,6 +10,7 @@ from typing import NamedTuple, TextIO
 from understudy.brokers.config.properties import MalformedProperties, parse_properties
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
+from understudy.foundation.zk.client import ZooKeeper
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.errors import CONFIG, TERSE, ToolError, UsageError, illegal_argument
 from understudy.kafka_tools.names import NAMES
@@ -60,10 +61,16 @@ class Console:
 
 
 ReadLine = Callable[[], Awaitable[bytes | None]]
+ReachZooKeeper = Callable[[str], ZooKeeper]
+"""Returns the ensemble at a connect string, `host:port,host:port/chroot`; raises ValueError for another string."""
 
 
 async def _no_line() -> None:
     return None
+
+
+def _no_zookeeper(connect: str) -> ZooKeeper:
+    raise ValueError(f"{connect}: there is no ZooKeeper here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,7 @@ class Surroundings:
     Attributes:
         version: of this software.
         read_line: returns the next line of the standard input without its end; None after the last one.
+        zookeeper: for `--zookeeper` and the shell; opening a session creates no chroot.
     """
 
     console: Console
@@ -80,14 +88,21 @@ class Surroundings:
     clock: Clock
     version: str
     read_line: ReadLine = _no_line
+    zookeeper: ReachZooKeeper = _no_zookeeper
 
     def connect(
-        self, options: Options, *, config: str = "command-config", api_timeout_ms: int = API_TIMEOUT_MS
+        self,
+        options: Options,
+        *,
+        config: str = "command-config",
+        request_timeout_ms: int = REQUEST_TIMEOUT_MS,
+        api_timeout_ms: int = API_TIMEOUT_MS,
     ) -> KafkaCluster:
         """Return a client of the cluster that the flags name.
 
         Args:
             config: the flag of the client's properties file.
+            request_timeout_ms, api_timeout_ms: the timeouts if the file has none.
 
         Raises:
             ToolError: an address is wrong, or the file cannot be read or asks for more than plain connections.
@@ -98,7 +113,7 @@ class Surroundings:
             self.network,
             addresses(bootstrap),
             client_id=settings.get("client.id", CLIENT_ID),
-            request_timeout_ms=int(settings.get("request.timeout.ms", REQUEST_TIMEOUT_MS)),
+            request_timeout_ms=int(settings.get("request.timeout.ms", request_timeout_ms)),
             api_timeout_ms=int(settings.get("default.api.timeout.ms", api_timeout_ms)),
         )
 

@@ -16,6 +16,8 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "dump-log": ("kafka-dump-log.sh", "print log segments, indexes and producer snapshots"),
     "produce": ("kafka-console-producer.sh", "send lines to a topic"),
     "consume": ("kafka-console-consumer.sh", "print the records of topics"),
+    "broker-api-versions": ("kafka-broker-api-versions.sh", "show the APIs that brokers serve"),
+    "cluster": ("kafka-cluster.sh", "show the id of a cluster"),
     "producer-perf": ("kafka-producer-perf-test.sh", "measure how fast records are sent"),
     "consumer-perf": ("kafka-consumer-perf-test.sh", "measure how fast records are read"),
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 from understudy.clusters.clients.batching_producer import BatchingProducer, NoSuchTopic
 from understudy.clusters.clients.producer import Delivery, DeliveryOutcome
 from understudy.foundation.eventlog.clock import Clock
+from understudy.kafka_tools.argparse4j import ARGPARSE, wrapped
 from understudy.kafka_tools.console import (
     Console,
     Surroundings,
@@ -30,7 +31,7 @@ from understudy.kafka_tools.java_random import SplittableRandom
 from understudy.kafka_tools.latencies import Latencies
 from understudy.kafka_tools.options import Options
 from understudy.kafka_tools.produce import error_of_delivery, producer_settings
-from understudy.kafka_tools.producer_perf_arguments import ARGPARSE, FLAGS, USAGE, parse, wrapped
+from understudy.kafka_tools.producer_perf_arguments import FLAGS, USAGE, parse
 
 DISTINCT_BYTES = 1 << 20
 """Number of bytes after which the payloads repeat, because drawing Kafka's random numbers takes longer than sending."""

@@ -9,12 +9,10 @@ import re
 from collections import deque
 from collections.abc import Sequence
 
+from understudy.kafka_tools.argparse4j import ARGPARSE
 from understudy.kafka_tools.errors import ToolError
 from understudy.kafka_tools.options import Flag, Options
 
-ARGPARSE = "net.sourceforge.argparse4j.inf.ArgumentParserException"
-"""The class of errors after which the usage is printed."""
-WIDTH = 75
 PAYLOADS = ("record-size", "payload-file", "payload-monotonic")
 REQUIRED = ("topic", "num-records", "throughput")
 NUMBERS = {"num-records": "Long", "record-size": "Integer", "transaction-duration-ms": "Long", "throughput": "Double"}
@@ -84,32 +82,6 @@ def parse(words: Sequence[str]) -> Options:
     if not properties and "producer.config" not in given:
         raise _wrong("Either --producer-props or --producer.config must be specified.")
     return Options([*given.items(), *(("producer-props", each) for each in properties)])
-
-
-def wrapped(text: str) -> str:
-    """Return a message as argparse4j breaks it: at blanks and after hyphens, with lines filled up by more blanks."""
-    lines: list[list[str]] = [[]]
-    for part in re.findall(r"(?:\S+?-+(?=[^\W\d_])|\S+)\s*", text):
-        if len("".join((*lines[-1], part))) > WIDTH and lines[-1]:
-            lines.append([])
-        lines[-1].append(part)
-    return "\n".join([*(_filled(line) for line in lines[:-1]), "".join(lines[-1]).rstrip()])
-
-
-def _filled(parts: Sequence[str]) -> str:
-    """Return a line with blanks added to the gaps in its middle, until it has the maximum width."""
-    *before, last = parts
-    last = last.rstrip()
-    gaps = [place for place, part in enumerate(before) if part.endswith(" ")]
-    missing = WIDTH - len("".join(before)) - len(last)
-    if not gaps:
-        return "".join(before) + last
-    each, more = divmod(missing, len(gaps))
-    first = (len(gaps) - more + 1) // 2
-    filled = list(before)
-    for number, place in enumerate(gaps):
-        filled[place] += " " * (each + (first <= number < first + more))
-    return "".join(filled) + last
 
 
 def _is_flag(word: str) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from understudy.kafka_tools import (
+    broker_api_versions,
+    cluster_tool,
     configs,
     consume,
     consumer_perf,
@@ -31,6 +33,8 @@ _MODULES = (
     get_offsets,
     produce,
     consume,
+    broker_api_versions,
+    cluster_tool,
     producer_perf,
     consumer_perf,
 )

@@ -25,6 +25,8 @@ REPORTS = (
     "unavailable-partitions",
 )
 """The flags that select partitions."""
+NEED_CONFIGS = ("under-min-isr-partitions", "at-min-isr-partitions")
+"""Those that compare with a configuration, whose default only brokers have."""
 
 
 class _Partition(NamedTuple):

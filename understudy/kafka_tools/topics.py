@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 
@@ -10,7 +11,7 @@ from understudy.brokers.config.topic_config import TOPIC_TABLE
 from understudy.brokers.metadata.topic_names import has_collision_characters
 from understudy.foundation.cluster.errors import Errors
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.console import Console, Surroundings, Tool, print_trace
+from understudy.kafka_tools.console import Console, Surroundings, Tool, print_trace, print_uncaught
 from understudy.kafka_tools.errors import (
     COMMAND_FAILED,
     CONFIG,
@@ -22,8 +23,10 @@ from understudy.kafka_tools.errors import (
 )
 from understudy.kafka_tools.json_input import duplicates
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
-from understudy.kafka_tools.topic_descriptions import REPORTS, describe_topics
+from understudy.kafka_tools.topic_descriptions import NEED_CONFIGS, REPORTS, describe_topics
 from understudy.kafka_tools.topic_filter import existing_topics, matching_topics
+from understudy.kafka_tools.zookeeper.session import NotConnected, zookeeper_session
+from understudy.kafka_tools.zookeeper.topics import LOGGER, Wanted, ZooKeeperTopics
 
 ACTIONS = ("create", "list", "alter", "describe", "delete")
 MAX_SHORT = 32767
@@ -31,6 +34,7 @@ MAX_SHORT = 32767
 FLAGS = (
     BOOTSTRAP_SERVER,
     COMMAND_CONFIG,
+    Flag("zookeeper", "ZooKeeper, in place of brokers, as up to Kafka 2.8.", "HOST:PORT,…/CHROOT"),
     Flag("list", "List the topics."),
     Flag("create", "Create a topic."),
     Flag("delete", "Delete topics."),
@@ -39,7 +43,7 @@ FLAGS = (
     Flag("topic", "The topic; but for --create a regular expression.", "TOPIC"),
     Flag("topic-id", "The id of the topic to describe.", "ID"),
     Flag("config", "A configuration of the topic to create; may be given several times.", "NAME=VALUE"),
-    Flag("delete-config", "Not supported with --bootstrap-server.", "NAME"),
+    Flag("delete-config", "With --zookeeper: a configuration to remove; may be given several times.", "NAME"),
     Flag("partitions", "How many partitions the topic gets, or has after --alter.", "COUNT", is_int=True),
     Flag("replication-factor", "How many replicas each partition of a new topic gets.", "COUNT", is_int=True),
     Flag("replica-assignment", "The brokers of each partition, of all partitions also with --alter.", "1:2,2:3,…"),
@@ -52,6 +56,8 @@ FLAGS = (
     Flag("if-not-exists", "With --create: a topic that exists is no error."),
     Flag("exclude-internal", "With --list and --describe: leave out internal topics."),
     Flag("partition-size-limit-per-response", "Accepted; one response always has all partitions.", "N", is_int=True),
+    Flag("disable-rack-aware", "With --zookeeper: place replicas regardless of racks."),
+    Flag("force", "Accepted; this tool asks nothing."),
 )
 
 
@@ -59,6 +65,8 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool, and return its exit code."""
     action = options.only_one_of(ACTIONS, listed="--list, --describe, --create, --alter or --delete")
     _check(options, surroundings.console)
+    if options.has("zookeeper"):
+        return await _run_with_zookeeper(action, options, surroundings)
     cluster = surroundings.connect(options)
     actions = {"create": create, "list": list_topics, "alter": alter, "describe": describe_topics, "delete": delete}
     try:
@@ -71,12 +79,43 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     return 0
 
 
+async def _run_with_zookeeper(action: str, options: Options, surroundings: Surroundings) -> int:
+    console, source = surroundings.console, random.Random(int(surroundings.clock.wall_ms()))
+    try:
+        async with zookeeper_session(surroundings, options.value("zookeeper") or "") as session:
+            topics = ZooKeeperTopics(session.zk, options, console, source)
+            actions = {
+                "create": topics.create,
+                "list": topics.list,
+                "alter": topics.alter,
+                "describe": topics.describe,
+                "delete": topics.delete,
+            }
+            wanted = Wanted(
+                replica_assignment(options.value("replica-assignment")),
+                topic_configs(options.values("config")),
+                topic_config_names(options.values("delete-config")),
+            )
+            await actions[action](wanted)
+    except NotConnected as error:
+        print_uncaught(error, (), console)
+        return 1
+    except ToolError as error:
+        console.print(f"Error while executing topic command : {error.shown_message}")
+        console.log("ERROR", error.trace, LOGGER)
+        return 1
+    return 0
+
+
 TOOL = Tool("topics", "Create, delete, describe, or change a topic.", FLAGS, run, print_trace)
 
 
 def _check(options: Options, console: Console) -> None:
     """Raise UsageError or ToolError if flags are missing or contradict each other."""
-    if not options.has("bootstrap-server"):
+    is_with_zookeeper = options.has("zookeeper")
+    if is_with_zookeeper and options.has("bootstrap-server"):
+        raise illegal_argument("Only one of --bootstrap-server or --zookeeper must be specified")
+    if not is_with_zookeeper and not options.has("bootstrap-server"):
         raise illegal_argument("--bootstrap-server must be specified")
     if options.has("describe") and options.has("if-exists"):
         if not options.has("topic") and not options.has("topic-id"):
@@ -88,7 +127,9 @@ def _check(options: Options, console: Console) -> None:
             )
     if not options.has("list") and not options.has("describe"):
         options.require("topic")
-    if options.has("alter"):
+    if is_with_zookeeper and options.has("create") and not options.has("replica-assignment"):
+        options.require("partitions", "replication-factor")
+    if options.has("alter") and not is_with_zookeeper:
         if options.has("config"):
             raise UsageError(
                 'Option combination "[[bootstrap-server], [config]]" can\'t be used with option "[alter]" '
@@ -110,7 +151,8 @@ def _check_combinations(options: Options) -> None:
     if options.has("create"):
         options.forbid("replica-assignment", "partitions", "replication-factor")
     for report in REPORTS:
-        only_with(report, "describe", also_not=["topics-with-overrides"])
+        also_not = ["topics-with-overrides", *(["zookeeper"] if report in NEED_CONFIGS else [])]
+        only_with(report, "describe", also_not=also_not)
     only_with("topics-with-overrides", "describe", also_not=REPORTS)
     only_with("if-exists", "alter", "delete", "describe")
     only_with("if-not-exists", "create")
@@ -191,6 +233,15 @@ def topic_configs(assignments: Sequence[str]) -> dict[str, str]:
             f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
         )
     return configs
+
+
+def topic_config_names(names: Sequence[str]) -> list[str]:
+    """Check the names of configs to remove. Raises ToolError."""
+    found = [name.strip() for name in names]
+    for name in found:
+        if name not in TOPIC_TABLE:
+            raise invalid_configuration(f"Unknown topic config name: {name}")
+    return found
 
 
 # ---------------------------------------------------------------------- list, alter, delete
