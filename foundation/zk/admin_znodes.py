@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -47,6 +47,11 @@ def desanitized(entity: str) -> str:
     Mirrors `Sanitizer`, which decodes what Java's `URLEncoder` has made of a name.
     """
     return "/".join(map(unquote, entity.split("/")))
+
+
+def sanitized(name: str) -> str:
+    """Return the name of the znode of a user or client: all but letters, digits, `.`, `-` and `_` are encoded."""
+    return quote(name, safe="").replace("~", "%7E")
 
 
 class _ConfigJson(msgspec.Struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
 
@@ -22,6 +23,9 @@ from understudy.kafka_tools.errors import (
     invalid_configuration,
 )
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
+from understudy.kafka_tools.zookeeper.configs import ENTITY_TYPES as ZOOKEEPER_TYPES
+from understudy.kafka_tools.zookeeper.configs import ZooKeeperConfigs, entity_of
+from understudy.kafka_tools.zookeeper.session import zookeeper_session
 
 SOURCES = (
     "UNKNOWN",
@@ -46,8 +50,8 @@ FLAGS = (
     BOOTSTRAP_SERVER,
     COMMAND_CONFIG,
     Flag("bootstrap-controller", "Not supported: KRaft controllers.", "HOST:PORT,…"),
-    Flag("zookeeper", "Not supported: ask a broker with --bootstrap-server.", "CONNECT"),
-    Flag("zk-tls-config-file", "Not supported, as --zookeeper.", "FILE"),
+    Flag("zookeeper", "ZooKeeper, in place of brokers, as up to Kafka 2.8.", "HOST:PORT,…/CHROOT"),
+    Flag("zk-tls-config-file", "Not supported.", "FILE"),
     Flag("alter", "Change the configuration."),
     Flag("describe", "Show the configuration."),
     Flag("all", "With --describe: show also keys that are not set for the entity itself."),
@@ -67,6 +71,9 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool, and return its exit code."""
     types, names = entity_types(options), entity_names(options)
     _check(options, types, names)
+    if options.has("zookeeper"):
+        await _run_with_zookeeper(options, surroundings, types, names)
+        return 0
     kind = types[0]
     if kind not in TYPES:
         raise illegal_argument(
@@ -81,6 +88,23 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         else:
             await _describe(options, cluster, surroundings.console, kind, names)
     return 0
+
+
+async def _run_with_zookeeper(
+    options: Options, surroundings: Surroundings, types: Sequence[str], names: Sequence[str]
+) -> None:
+    console, source = surroundings.console, random.Random(int(surroundings.clock.wall_ms()))
+    console.print(
+        "Warning: --zookeeper is deprecated and will be removed in a future version of Kafka.\n"
+        "Use --bootstrap-server instead to specify a broker to connect to."
+    )
+    async with zookeeper_session(surroundings, options.value("zookeeper") or "") as session:
+        configs = ZooKeeperConfigs(session.zk, console, source)
+        entity = entity_of(types, names, alters=options.has("alter"))
+        if options.has("alter"):
+            await configs.alter(entity, configs_to_add(options), configs_to_delete(options))
+        else:
+            await configs.describe(entity)
 
 
 def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
@@ -133,6 +157,11 @@ def _check(options: Options, types: Sequence[str], names: Sequence[str]) -> None
     if twice:
         raise illegal_argument(f"Duplicate entity type(s) specified: {','.join(twice)}")
     for kind in types:
+        if options.has("zookeeper") and kind not in ZOOKEEPER_TYPES:
+            raise illegal_argument(
+                f"Invalid entity type {kind}, the entity type must be one of {','.join(ZOOKEEPER_TYPES)} with the "
+                "--zookeeper argument"
+            )
         if kind not in ENTITY_TYPES:
             raise illegal_argument(
                 f"Invalid entity type {kind}, the entity type must be one of {', '.join(ENTITY_TYPES)} with a "
@@ -161,8 +190,11 @@ def _check_connection(options: Options) -> None:
         raise illegal_argument(
             "Only one of --bootstrap-server, --boostrap-controller, and --zookeeper can be specified"
         )
-    if ways != ["bootstrap-server"]:
-        raise illegal_argument(f"--{ways[0]} is not supported; give --bootstrap-server HOST:PORT")
+    for name in ("bootstrap-controller", "zk-tls-config-file"):
+        if options.has(name):
+            raise illegal_argument(f"--{name} is not supported; give --bootstrap-server HOST:PORT")
+    if options.has("zookeeper") and options.has("all"):
+        raise illegal_argument("--bootstrap-server must be specified for --all")
 
 
 def _check_names(options: Options, types: Sequence[str], names: Sequence[str]) -> None:
@@ -204,6 +236,11 @@ def configs_to_add(options: Options) -> dict[str, str]:
         if not re.fullmatch(r"[a-zA-Z0-9._-]*", key):
             raise illegal_argument(f"Invalid character found for config key: {key}")
     return found
+
+
+def configs_to_delete(options: Options) -> list[str]:
+    """Return the keys that `--delete-config` removes."""
+    return [key.strip() for value in options.values("delete-config") for key in value.split(",")]
 
 
 # ---------------------------------------------------------------------- describe
@@ -263,7 +300,7 @@ def _shown(value: str | None) -> str:
 
 async def _alter(options: Options, cluster: KafkaCluster, console: Console, kind: str, name: str) -> None:
     added = configs_to_add(options)
-    deleted = [key.strip() for value in options.values("delete-config") for key in value.split(",")]
+    deleted = configs_to_delete(options)
     before = {entry.name: entry for entry in await _own_configs(cluster, kind, name)}
     unknown = [key for key in deleted if key not in before]
     if kind == "broker-loggers":

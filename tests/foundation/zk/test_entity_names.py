@@ -9,6 +9,7 @@ from understudy.foundation.zk.admin_znodes import (
     ConfigEntityChangeNotificationZNode,
     ConfigEntityZNode,
     desanitized,
+    sanitized,
 )
 from understudy.foundation.zk.znodes import MalformedZNode
 
@@ -25,7 +26,8 @@ from understudy.foundation.zk.znodes import MalformedZNode
         ("<default>", "%3Cdefault%3E"),
     ],
 )
-def test_the_names_of_users_and_clients_are_decoded_as_kafkas_sanitizer_does(name: str, entity: str) -> None:
+def test_the_names_of_users_and_clients_are_encoded_as_kafkas_sanitizer_does(name: str, entity: str) -> None:
+    assert sanitized(name) == entity
     assert desanitized(entity) == name
 
 
