@@ -32,6 +32,9 @@ from understudy.kafka_tools.group_reset import (
     wrapped,
 )
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, cannot_parse
+from understudy.kafka_tools.zookeeper.groups import NOTE, ZooKeeperGroups
+from understudy.kafka_tools.zookeeper.groups import check as check_with_zookeeper
+from understudy.kafka_tools.zookeeper.session import NotConnected, zookeeper_session
 
 MISSING = "-"
 DEFAULT_TIMEOUT_MS = 5_000
@@ -46,6 +49,8 @@ _REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assignin
 FLAGS = (
     BOOTSTRAP_SERVER,
     COMMAND_CONFIG,
+    Flag("zookeeper", "ZooKeeper, for consumers from before Kafka 0.9, as up to Kafka 1.1.", "HOST:PORT,…/CHROOT"),
+    Flag("new-consumer", "Accepted, as up to Kafka 1.1: all consumers are new ones."),
     Flag("group", "The group; may be given several times.", "GROUP"),
     Flag("all-groups", "All groups."),
     Flag("topic", "TOPIC or TOPIC:0,1,…; may be given several times.", "TOPIC"),
@@ -83,6 +88,8 @@ FLAGS = (
 async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool, and return its exit code."""
     console = surroundings.console
+    if options.has("zookeeper"):
+        return await _run_with_zookeeper(options, surroundings)
     _check(options, console)
     action = options.only_one_of(ACTIONS)
     timeout_ms = int(options.value("timeout") or DEFAULT_TIMEOUT_MS)
@@ -101,6 +108,20 @@ async def run(options: Options, surroundings: Surroundings) -> int:
             raise UsageError(error.shown_message) from None
         _print_error(console, f"Executing consumer group command failed due to {error.shown_message}")
         console.error(error.trace, end="")
+    return 0
+
+
+async def _run_with_zookeeper(options: Options, surroundings: Surroundings) -> int:
+    console, action = surroundings.console, check_with_zookeeper(options)
+    console.error(NOTE)
+    try:
+        async with zookeeper_session(surroundings, options.value("zookeeper") or "") as session:
+            groups = ZooKeeperGroups(session, surroundings, options)
+            await {"list": groups.list, "describe": groups.describe, "delete": groups.delete}[action]()
+    except NotConnected:
+        raise
+    except ToolError as error:
+        console.print(f"Error: Executing consumer group command failed due to {error.shown_message}")
     return 0
 
 

@@ -10,6 +10,10 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "groups": ("kafka-consumer-groups.sh", "show and delete consumer groups, reset their offsets"),
     "reassign": ("kafka-reassign-partitions.sh", "move partitions to other brokers"),
     "leader-election": ("kafka-leader-election.sh", "elect preferred or unclean leaders"),
+    "preferred-replica-election": (
+        "kafka-preferred-replica-election.sh",
+        "elect preferred leaders, as up to Kafka 2.8",
+    ),
     "delete-records": ("kafka-delete-records.sh", "delete the records of partitions before an offset"),
     "get-offsets": ("kafka-get-offsets.sh", "show the offsets of partitions"),
     "log-dirs": ("kafka-log-dirs.sh", "show the log directories of brokers"),
