@@ -126,9 +126,9 @@ class Container:
 
     def _check(self, config: KafkaConfig) -> None:
         """Ask the broker for its API versions, and let the health file exist while it answers."""
-        port = _port(config)
+        host, port = own_address(config)
         try:
-            ask_broker("127.0.0.1", port)
+            ask_broker(host, port)
         except Failed:
             self._healthy.unlink(missing_ok=True)
             return
@@ -138,7 +138,7 @@ class Container:
                 say(STARTED_AS_KRAFT)
             if topics := self._plan.topics:
                 self._plan = self._plan._replace(topics=())
-                threading.Thread(target=create_topics, args=(topics, f"localhost:{port}"), daemon=True).start()
+                threading.Thread(target=create_topics, args=(topics, f"{host}:{port}"), daemon=True).start()
 
 
 def say(sentence: str) -> None:
@@ -220,7 +220,11 @@ def _output(name: str, command: str) -> str:
     return done.stdout.strip()
 
 
-def _port(config: KafkaConfig) -> int:
-    """Return the port of the inter-broker listener, at which the broker can be asked from inside."""
+def own_address(config: KafkaConfig) -> tuple[str, int]:
+    """Return host and port of the inter-broker listener, at which the broker can be asked from inside.
+
+    A listener that is bound to one host does not answer on the loopback address.
+    """
     name = config.inter_broker_listener
-    return next(endpoint.port for endpoint in config.bound_endpoints() if endpoint.listener == name)
+    endpoint = next(endpoint for endpoint in config.bound_endpoints() if endpoint.listener == name)
+    return "127.0.0.1" if endpoint.host in ("", *EVERY_INTERFACE) else endpoint.host, endpoint.port

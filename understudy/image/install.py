@@ -13,13 +13,20 @@ from typing import Final
 from understudy.image import names
 
 FOLDERS: Final = (
+    "/var/lib/kafka",
     "/var/lib/kafka/data",
+    "/var/lib/zookeeper",
     "/var/lib/zookeeper/data",
     "/var/lib/zookeeper/log",
+    "/bitnami",
+    "/bitnami/kafka",
     "/bitnami/kafka/data",
+    "/bitnami/zookeeper",
     "/bitnami/zookeeper/data",
+    "/kafka",
     "/kafka/data",
     "/kafka/logs",
+    "/zookeeper",
     "/zookeeper/data",
     "/zookeeper/txns",
     "/zookeeper/logs",

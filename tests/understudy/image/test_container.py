@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.reading import read_config
 from understudy.cli.arguments import Failed
 from understudy.cli.interruptions import Interruption
 from understudy.clusters.processes.free_ports import free_ports
-from understudy.image.container import STARTED_AS_KRAFT, await_zookeeper, is_local, with_commands
+from understudy.image.container import STARTED_AS_KRAFT, await_zookeeper, is_local, own_address, with_commands
 
 START_S = 60.0
 
@@ -92,6 +93,28 @@ def test_a_variable_that_cannot_be_used_ends_the_container(tmp_path: Path) -> No
     container = RunningContainer(tmp_path, {"KAFKA_NUM_PARTITIONS": "x"})
     assert container.process.wait(START_S) == 1
     assert container.log.read_text().startswith("understudy: KAFKA_NUM_PARTITIONS: Invalid value x")
+
+
+@pytest.mark.parametrize(
+    ("listeners", "address"),
+    [
+        ("INSIDE://broker-1:9092,OUTSIDE://0.0.0.0:9094", ("broker-1", 9092)),
+        ("OUTSIDE://broker-1:9094,INSIDE://0.0.0.0:9092", ("127.0.0.1", 9092)),
+        ("INSIDE://:9092", ("127.0.0.1", 9092)),
+    ],
+)
+def test_a_broker_is_asked_at_the_address_of_its_inter_broker_listener(
+    listeners: str, address: tuple[str, int]
+) -> None:
+    properties = {
+        "zookeeper.connect": "localhost:2181",
+        "listeners": listeners,
+        "advertised.listeners": "INSIDE://broker-1:9092",
+        "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        "inter.broker.listener.name": "INSIDE",
+        "understudy.listeners.empty.host": "0.0.0.0",
+    }
+    assert own_address(read_config(properties)) == address
 
 
 def test_a_zookeeper_that_does_not_serve_is_named() -> None:

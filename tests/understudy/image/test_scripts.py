@@ -96,6 +96,13 @@ def test_storage_of_kraft_needs_no_format(capsys: pytest.CaptureFixture[str]) ->
     assert scripts.main(["kafka-storage", "info"]) == 2
 
 
+@pytest.mark.parametrize("volume", ["kafka", "bitnami", "bitnami/kafka", "var/lib/kafka/data", "data", "datalog"])
+def test_every_user_can_write_to_a_volume(tmp_path: Path, volume: str) -> None:
+    """A new volume gets the permissions of the folder at which it is mounted."""
+    install.main([str(tmp_path)])
+    assert (tmp_path / volume).stat().st_mode & 0o777 == 0o777
+
+
 def test_everything_is_installed_below_a_folder(tmp_path: Path) -> None:
     assert install.main([str(tmp_path)]) == 0
     program = tmp_path / "usr/local/bin/understudy-image"
