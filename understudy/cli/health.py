@@ -19,6 +19,9 @@ from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
 from understudy.foundation.wire.request_channel import RequestTimedOut
 
 TIMEOUT_MS = 5_000
+HEALTH_FILE_VARIABLE = "UNDERSTUDY_HEALTH_FILE"
+"""Variable that names the file which exists while the server of a container answers, for the container's health check.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

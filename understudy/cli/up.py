@@ -25,6 +25,7 @@ from understudy.cli.arguments import (
     reported_as,
     zookeeper_connect,
 )
+from understudy.cli.health import HEALTH_FILE_VARIABLE
 from understudy.cli.interruptions import Interruption, interruptible
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.http_thread import ANY_PORT
@@ -44,8 +45,6 @@ DEFAULT_BROKERS = 3
 DEFAULT_SESSION_TIMEOUT_MS = 6_000
 LOG_FORMATS = ("json", "console", "kafka")
 RUNS = Path("runs")
-HEALTH_FILE_VARIABLE = "UNDERSTUDY_HEALTH_FILE"
-"""Variable that names a file to create when the cluster serves; the health check of a container looks for it."""
 SMALL_LOGS = {"log.segment.bytes": str(16 << 20), "log.retention.bytes": str(128 << 20)}
 """Defaults that do not fill the disk of a laptop: Kafka keeps records for a week, however many."""
 _READ_INTERVAL_S = 0.5

@@ -20,9 +20,8 @@ from understudy.brokers.config.listeners import EVERY_INTERFACE
 from understudy.brokers.config.properties import format_properties
 from understudy.brokers.machine.operator_log import FORMAT_VARIABLE, LEVEL_VARIABLE
 from understudy.cli.arguments import Failed
-from understudy.cli.health import ask_broker
+from understudy.cli.health import HEALTH_FILE_VARIABLE, ask_broker
 from understudy.cli.interruptions import Interruption, interruptible
-from understudy.cli.up import HEALTH_FILE_VARIABLE
 from understudy.clusters.processes import linux
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper, four_letter_word
 from understudy.image.create_topics import TopicToCreate
