@@ -19,6 +19,13 @@ VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"
 ROLES: Final = "process.roles"
 
+_CONFLUENT_LOCAL: Final = {
+    ROLES: "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+}
+"""Properties that the image confluent-local has by itself."""
+
 _SESSION_TIMEOUT_MS: Final = "9000"
 """Default of `broker.session.timeout.ms`, after which a KRaft controller fences a broker."""
 
@@ -39,7 +46,7 @@ class Translation(NamedTuple):
 
 
 def is_kraft(properties: Mapping[str, str]) -> bool:
-    return ROLES in properties and "zookeeper.connect" not in properties
+    return bool({ROLES, VOTERS, BOOTSTRAP_SERVERS} & properties.keys()) and "zookeeper.connect" not in properties
 
 
 def translate(properties: Mapping[str, str], is_local: Callable[[str], bool]) -> Translation:
@@ -51,6 +58,7 @@ def translate(properties: Mapping[str, str], is_local: Callable[[str], bool]) ->
     Raises:
         ConfigError: the roles, the node's id, or the addresses of the controllers cannot be read.
     """
+    properties = {**_CONFLUENT_LOCAL, **properties} if ROLES not in properties else properties
     roles = {role.strip() for role in properties[ROLES].split(",")}
     if not roles or roles - {"broker", "controller"}:
         raise ConfigError.invalid(ROLES, properties[ROLES], "expected broker, controller, or both with a comma")

@@ -103,6 +103,9 @@ def _defaults(variables: KafkaVariables, properties: Mapping[str, str]) -> dict[
     is_bitnamis = any(name.startswith("KAFKA_CFG_") for name in variables.names.values())
     log_dir = properties.get("log.dir", BITNAMI_LOG_DIR if is_bitnamis else LOG_DIR)
     defaults = {"log.dirs": log_dir, **EMPTY_HOST, **derived_listeners(properties, variables.others)}
+    if "listener.security.protocol.map" not in properties:
+        kafkas = KafkaConfig.listener_security_protocol_map
+        defaults["listener.security.protocol.map"] = f"{kafkas},CONTROLLER:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT"
     if cluster_id := next((variables.others[name] for name in CLUSTER_ID if name in variables.others), None):
         defaults["understudy.cluster.id"] = cluster_id
     if "zookeeper.connect" not in properties:

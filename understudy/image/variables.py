@@ -1,7 +1,7 @@
 """Turns the environment variables of the Kafka images into properties of `server.properties`.
 
 `KAFKA_…` is the form of apache/kafka (`kafka.docker.KafkaDockerWrapper`), of Confluent's and of wurstmeister's image,
-`KAFKA_CFG_…` of Bitnami's. Debezium's image has some names without a prefix.
+`KAFKA_CFG_…` of Bitnami's. Debezium's and spotify's have names without a prefix.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _SERVICE_LINK: Final = re.compile(
 )
 """Variables that Kubernetes and Docker's links set for a service named `kafka`."""
 
-_DEBEZIUM: Final = {
+_UNPREFIXED: Final = {
+    "ADVERTISED_HOST": "KAFKA_ADVERTISED_HOST_NAME",
     "ZOOKEEPER_CONNECT": "KAFKA_ZOOKEEPER_CONNECT",
     "BROKER_ID": "KAFKA_BROKER_ID",
     "NODE_ID": "KAFKA_BROKER_ID",
@@ -62,7 +63,10 @@ _DEBEZIUM: Final = {
     "PORT": "KAFKA_PORT",
     "CREATE_TOPICS": "KAFKA_CREATE_TOPICS",
 }
-"""Names of Debezium's image, with the names that other images have for the same."""
+"""Names of Debezium's image and of spotify's (`ADVERTISED_HOST`), with the other images' names for the same."""
+
+_SIGNS: Final = frozenset({"ZOOKEEPER_CONNECT", "BROKER_ID", "NODE_ID", "ADVERTISED_HOST"})
+"""Variables of these images that other programs do not have."""
 
 _ROLES: Final = {"combined": "broker,controller", "broker": "broker", "controller": "controller"}
 """Values of Debezium's `NODE_ROLE`, with the values of `process.roles`."""
@@ -89,7 +93,7 @@ class KafkaVariables(NamedTuple):
 
 def read_variables(environment: Mapping[str, str]) -> KafkaVariables:
     """Sort the variables of an environment. A variable that is empty counts as not set."""
-    given = _with_debeziums({name: value.strip() for name, value in environment.items() if value.strip()})
+    given = _with_prefixes({name: value.strip() for name, value in environment.items() if value.strip()})
     properties: dict[str, str] = {}
     names: dict[str, str] = {}
     for prefix in reversed(_PREFIXES):
@@ -114,11 +118,11 @@ def _prefix(name: str) -> str | None:
     return next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
 
 
-def _with_debeziums(given: dict[str, str]) -> dict[str, str]:
-    """Add the names of other images for Debezium's, if the environment has one that only Debezium's image reads."""
-    if not given.keys() & {"ZOOKEEPER_CONNECT", "BROKER_ID", "NODE_ID"}:
+def _with_prefixes(given: dict[str, str]) -> dict[str, str]:
+    """Add the names of other images for names without a prefix, if one of them shows that it is for such an image."""
+    if not given.keys() & _SIGNS:
         return given
-    named = {other: given[name] for name, other in _DEBEZIUM.items() if name in given}
+    named = {other: given[name] for name, other in _UNPREFIXED.items() if name in given}
     if "CLUSTER_ID" in given and "NODE_ID" in given:
         role = given.get("NODE_ROLE", "combined")
         named["KAFKA_PROCESS_ROLES"] = _ROLES.get(role, role)

@@ -93,6 +93,24 @@ def test_a_kraft_node_is_a_broker_beside_the_zookeeper_of_all() -> None:
     assert len(chosen.notes) == 2
 
 
+def test_confluent_local_has_its_roles_and_listener_names_by_itself() -> None:
+    environment = {
+        "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka:29092,PLAINTEXT_HOST://localhost:9092",
+        "KAFKA_LISTENERS": "PLAINTEXT://kafka:29092,CONTROLLER://kafka:29093,PLAINTEXT_HOST://0.0.0.0:9092",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@kafka:29093",
+    }
+    chosen = plan(environment)
+    assert chosen.zookeeper is not None
+    assert (chosen.zookeeper.port, broker(environment).broker_id) == (29093, 1)
+    assert addresses(broker(environment)) == (["kafka:29092", "0.0.0.0:9092"], ["kafka:29092", "localhost:9092"])
+
+
+def test_spotifys_image_has_a_zookeeper_beside_the_broker() -> None:
+    environment = {"ADVERTISED_HOST": "192.168.99.100", "ADVERTISED_PORT": "9092"}
+    assert plan(environment).zookeeper is not None
+    assert addresses(broker(environment)) == (["0.0.0.0:9092"], ["192.168.99.100:9092"])
+
+
 def test_a_kraft_controller_alone_runs_no_broker() -> None:
     chosen = plan(
         {
