@@ -2,8 +2,8 @@
 
 Every idempotent producer, Java's by default, sends it to any broker. Mirrors `KafkaApis.handleInitProducerIdRequest`
 and `TransactionCoordinator.handleInitProducerId`. A transactional producer has to send it to its coordinator. These
-brokers coordinate no transactions, and answer as a broker that is not the coordinator. Versions: 3 an existing id and
-epoch, both or neither.
+brokers coordinate no transactions. The error of a broker that is not the coordinator would have the producer look for
+another one without end, so the answer is one that ends it. Versions: 3 an existing id and epoch, both or neither.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def error_of(request: InitProducerIdRequest, *, transaction_max_timeout_ms: int)
         return Errors.INVALID_REQUEST
     if not 0 < request.transaction_timeout_ms <= transaction_max_timeout_ms:
         return Errors.INVALID_TRANSACTION_TIMEOUT
-    return Errors.NOT_COORDINATOR
+    return Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 def _refused(error: Errors) -> InitProducerIdResponse:

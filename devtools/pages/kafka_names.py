@@ -304,6 +304,63 @@ controller/watches.py
   kafka.controller.PartitionReassignmentHandler event_of
   kafka.controller.PartitionReassignmentIsrChangeHandler event_of
   kafka.controller.PreferredReplicaElectionHandler event_of
+brokers/apis/add_offsets_to_txn.py
+  kafka.server.KafkaApis.handleAddOffsetsToTxnRequest handle
+brokers/apis/add_partitions_to_txn.py
+  kafka.server.KafkaApis.handleAddPartitionsToTxnRequest handle
+brokers/apis/alter_client_quotas.py
+  kafka.server.KafkaApis.handleAlterClientQuotasRequest handle
+brokers/apis/alter_replica_log_dirs.py
+  kafka.server.KafkaApis.handleAlterReplicaLogDirsRequest handle
+  kafka.server.ReplicaManager.alterReplicaLogDirs handle
+brokers/apis/alter_user_scram_credentials.py
+  kafka.server.KafkaApis.handleAlterUserScramCredentialsRequest handle
+brokers/apis/consumer_group_describe.py
+  kafka.server.KafkaApis.handleConsumerGroupDescribe handle
+brokers/apis/consumer_group_heartbeat.py
+  kafka.server.KafkaApis.handleConsumerGroupHeartbeat handle
+brokers/apis/create_acls.py
+  kafka.server.AclApis.handleCreateAcls handle
+brokers/apis/delete_acls.py
+  kafka.server.AclApis.handleDeleteAcls handle
+brokers/apis/describe_acls.py
+  kafka.server.AclApis.handleDescribeAcls handle
+brokers/apis/create_delegation_token.py
+  kafka.server.KafkaApis.handleCreateTokenRequest handle
+brokers/apis/renew_delegation_token.py
+  kafka.server.KafkaApis.handleRenewTokenRequest handle
+brokers/apis/expire_delegation_token.py
+  kafka.server.KafkaApis.handleExpireTokenRequest handle
+brokers/apis/describe_delegation_token.py
+  kafka.server.KafkaApis.handleDescribeTokensRequest handle
+brokers/apis/describe_client_quotas.py
+  kafka.server.KafkaApis.handleDescribeClientQuotasRequest handle
+  kafka.server.ZkAdminManager.describeClientQuotas error_of
+brokers/apis/describe_user_scram_credentials.py
+  kafka.server.KafkaApis.handleDescribeUserScramCredentialsRequest handle
+  kafka.server.ZkAdminManager.describeUserScramCredentials error_of
+brokers/apis/describe_transactions.py
+  kafka.server.KafkaApis.handleDescribeTransactionsRequest handle
+brokers/apis/list_transactions.py
+  kafka.server.KafkaApis.handleListTransactionsRequest handle
+  kafka.coordinator.transaction.TransactionCoordinator.handleListTransactions handle
+brokers/apis/end_txn.py
+  kafka.server.KafkaApis.handleEndTxnRequest handle
+brokers/apis/envelope.py
+  kafka.server.KafkaApis.handleEnvelope handle
+brokers/apis/no_authorizer.py
+  kafka.server.AclApis NO_AUTHORIZER
+  kafka.server.KafkaApis.allowTokenRequests NO_TOKENS
+brokers/apis/no_transactions.py
+  kafka.coordinator.transaction.TransactionCoordinator coordinator_error
+brokers/apis/sasl_authenticate.py
+  kafka.server.KafkaApis.handleSaslAuthenticateRequest handle
+brokers/apis/sasl_handshake.py
+  kafka.server.KafkaApis.handleSaslHandshakeRequest handle
+brokers/apis/txn_offset_commit.py
+  kafka.server.KafkaApis.handleTxnOffsetCommitRequest handle
+brokers/apis/write_txn_markers.py
+  kafka.server.KafkaApis.handleWriteTxnMarkersRequest handle
 brokers/apis/allocate_producer_ids.py
   kafka.server.KafkaApis.handleAllocateProducerIdsRequest handle
 brokers/apis/alter_configs.py

@@ -9,6 +9,7 @@ import pytest
 
 from tests.brokers.harness import BrokerHarness
 from understudy.brokers.apis import find_coordinator
+from understudy.brokers.apis.no_transactions import NO_TRANSACTIONS
 from understudy.brokers.coordinator.coordinators import partition_for
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import MALFORMED_REQUEST, Errors
@@ -130,6 +131,21 @@ def test_a_type_without_coordinators_is_refused_for_every_key(key_type: int, ver
     assert answer.coordinators[0].error_message == ("" if key_type == SHARE else MALFORMED_REQUEST)
 
 
+@pytest.mark.parametrize("version", [*SINGLE[1:], *MANY])
+def test_a_transactional_id_is_refused_with_the_reason_by_an_error_that_ends_the_client(version: int) -> None:
+    """librdkafka sends version 2 and tries again after any other error; Java, version 4 and later, shows no text of it."""
+    error = Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if version == 2 else Errors.UNSUPPORTED_VERSION
+    keys = {"coordinator_keys": ("payments", "orders")} if version in MANY else {"key": "payments"}
+    answer = ask(FindCoordinatorRequest(key_type=TRANSACTION, **keys), version, {"__consumer_offsets": {12: 2}})
+    if version in MANY:
+        assert [(at.key, at.error_code, at.error_message, at.node_id) for at in answer.coordinators] == [
+            ("payments", error, NO_TRANSACTIONS, -1),
+            ("orders", error, NO_TRANSACTIONS, -1),
+        ]
+    else:
+        assert (answer.error_code, answer.error_message, answer.node_id) == (error, NO_TRANSACTIONS, -1)
+
+
 def test_messages_of_errors_are_kafkas() -> None:
     assert ask(FindCoordinatorRequest(key="my-group"), 3).error_message == "NONE"
     assert ask(FindCoordinatorRequest(key="test"), 3).error_message == "The coordinator is not available."
@@ -221,11 +237,10 @@ def test_offsets_topic_has_as_many_replicas_as_there_are_brokers() -> None:
         assert find(cluster, 1, "my-group")[0][0] == "NONE"
 
 
-@pytest.mark.spec("TC-10")
-def test_topic_of_transactions_is_not_created_with_too_few_brokers() -> None:
-    with SimulatedCluster(seed=5, brokers=2) as cluster:
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_topic_of_transactions_is_not_created(brokers: int) -> None:
+    with SimulatedCluster(seed=5, brokers=brokers) as cluster:
         cluster.start()
-        for _ in range(2):
-            assert find(cluster, 1, "my-transaction", key_type=TRANSACTION) == [("COORDINATOR_NOT_AVAILABLE", -1)]
-            cluster.run_for(1_000)
+        assert find(cluster, 1, "my-transaction", key_type=TRANSACTION) == [("UNSUPPORTED_VERSION", -1)]
+        cluster.run_for(1_000)
         assert cluster.ask(cluster.admin.metadata()).topics == ()
