@@ -1,6 +1,7 @@
 """AlterReplicaLogDirs (key 34, versions 0 to 2): a broker has one log directory, and each replica is in it already.
 
-Mirrors `ReplicaManager.alterReplicaLogDirs` with one directory: another one is LOG_DIR_NOT_FOUND.
+Mirrors `ReplicaManager.alterReplicaLogDirs` with one directory: another one is LOG_DIR_NOT_FOUND. A topic is refused
+whose name is too long for the folder of a replica that moves.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from understudy.foundation.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+
+LONGEST_FOLDER = 255
+"""Maximum length of a folder's name."""
+SUFFIX_OF_A_MOVE = f".{'0' * 32}-future"
+"""Suffix of such a folder's name: 32 characters that make it unique stand in it."""
 
 
 async def handle(
@@ -41,6 +47,8 @@ async def handle(
 
 
 def _error(services: BrokerServices, path: str, topic_partition: TopicPartition) -> Errors:
+    if len(f"{topic_partition}{SUFFIX_OF_A_MOVE}") > LONGEST_FOLDER:
+        return Errors.INVALID_TOPIC_EXCEPTION
     if path != services.disk.directory:
         return Errors.LOG_DIR_NOT_FOUND
     if topic_partition in services.replicas.partitions:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from understudy.brokers.apis.services import BrokerServices
+from understudy.brokers.coordinator.coordinators import partition_for
+from understudy.brokers.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 
@@ -18,6 +20,13 @@ NO_TRANSACTIONS = "Understudy coordinates no transactions yet: configure the cli
 def coordinator_error(transactional_id: str) -> Errors:
     """Return the error of a request to the coordinator of `transactional_id`."""
     return Errors.NOT_COORDINATOR if transactional_id else Errors.INVALID_REQUEST
+
+
+def is_coordinated_elsewhere(services: BrokerServices, transactional_id: str) -> bool:
+    """Return whether another broker, one of Kafka's, coordinates the transactional id, or will after an election."""
+    partition = partition_for(transactional_id, services.coordinator_partitions[TRANSACTION_STATE_TOPIC])
+    state = services.metadata.snapshot.partition(TRANSACTION_STATE_TOPIC, partition)
+    return state is not None and state.leader != services.broker_id
 
 
 def partition_errors(

@@ -95,7 +95,6 @@ class Exceptional(Enum):
     TRANSACTIONS = "Transactions"
     TIERED_STORAGE = "Tiered storage"
     SEVERAL_DIRECTORIES = "Several log directories"
-    ACLS = "ACLs"
     OLD_FORMATS = "Message formats 0 and 1"
     OWN_OBJECTS = "Kafka's own objects"
 
@@ -109,9 +108,7 @@ EXCEPTIONS: Mapping[Exceptional, tuple[str, ...]] = {
     Exceptional.SEVERAL_DIRECTORIES: (
         "PlaintextAdminIntegrationTest.testAlterLogDirsAfterDeleteRecords",
         "PlaintextAdminIntegrationTest.testAlterReplicaLogDirs",
-        "PlaintextAdminIntegrationTest.testLongTopicNames",
     ),
-    Exceptional.ACLS: ("PlaintextAdminIntegrationTest.testAclOperations",),
     Exceptional.OLD_FORMATS: (
         "ConsumerWithLegacyMessageFormatIntegrationTest.testOffsetsForTimes",
         "FetchRequestTest.testZStdCompressedRecords",

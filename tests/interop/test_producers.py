@@ -90,13 +90,11 @@ def test_our_and_kafkas_brokers_give_producer_ids_under_either_controller(cluste
             InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_001),
             Errors.INVALID_TRANSACTION_TIMEOUT,
         ),
-        (InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=900_000), Errors.NOT_COORDINATOR),
     ],
 )
 def test_our_and_kafkas_brokers_refuse_init_producer_id_alike(
     cluster: LocalCluster, asked: InitProducerIdRequest, answered: Errors
 ) -> None:
-    """No broker coordinates transactions, because there is no topic `__transaction_state`."""
     refusal = InitProducerIdResponse(error_code=answered, producer_id=-1, producer_epoch=-1)
     assert {broker: answers(cluster, broker, [asked]) for broker in ALL_BROKERS} == {
         broker: [refusal] for broker in ALL_BROKERS

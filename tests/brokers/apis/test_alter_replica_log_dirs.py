@@ -16,12 +16,21 @@ from understudy.foundation.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 
+LONGEST = "x" * 213
+"""The longest name of a topic whose replicas of partitions with one digit could move."""
+
 
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        (None, ["NONE", "REPLICA_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION"]),
-        ("/elsewhere", ["LOG_DIR_NOT_FOUND"] * 4),
+        (
+            None,
+            [
+                *("NONE", "REPLICA_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION"),
+                *("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"),
+            ],
+        ),
+        ("/elsewhere", ["LOG_DIR_NOT_FOUND"] * 5 + ["INVALID_TOPIC_EXCEPTION"]),
     ],
 )
 def test_replicas_stay_in_the_only_directory(path: str | None, expected: list[str]) -> None:
@@ -34,6 +43,7 @@ def test_replicas_stay_in_the_only_directory(path: str | None, expected: list[st
             topics=(
                 AlterReplicaLogDirTopic(name="orders", partitions=(0, 1, 9)),
                 AlterReplicaLogDirTopic(name="nope", partitions=(0,)),
+                AlterReplicaLogDirTopic(name=LONGEST, partitions=(0, 10)),
             ),
         )
         request = AlterReplicaLogDirsRequest(dirs=(directory,))
@@ -44,7 +54,7 @@ def test_replicas_stay_in_the_only_directory(path: str | None, expected: list[st
             for each in topic.partitions
         ]
 
-    partitions = [("orders", 0), ("orders", 1), ("orders", 9), ("nope", 0)]
+    partitions = [("orders", 0), ("orders", 1), ("orders", 9), ("nope", 0), (LONGEST, 0), (LONGEST, 10)]
     assert asyncio.run(scenario()) == [
         (topic, index, error) for (topic, index), error in zip(partitions, expected, strict=True)
     ]

@@ -133,7 +133,7 @@ def test_a_type_without_coordinators_is_refused_for_every_key(key_type: int, ver
 
 @pytest.mark.parametrize("version", [*SINGLE[1:], *MANY])
 def test_a_transactional_id_is_refused_with_the_reason_by_an_error_that_ends_the_client(version: int) -> None:
-    """librdkafka sends version 2 and tries again after any other error; Java, version 4 and later, shows no text of it."""
+    """librdkafka, in version 2, tries again after any other error; Java, in later ones, shows no text of this one."""
     error = Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if version == 2 else Errors.UNSUPPORTED_VERSION
     keys = {"coordinator_keys": ("payments", "orders")} if version in MANY else {"key": "payments"}
     answer = ask(FindCoordinatorRequest(key_type=TRANSACTION, **keys), version, {"__consumer_offsets": {12: 2}})

@@ -10,6 +10,7 @@ from tests.brokers.harness import BrokerHarness
 from understudy.brokers.apis import init_producer_id
 from understudy.brokers.apis.init_producer_id import error_of
 from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.coordinator.coordinators import partition_for
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -89,3 +90,28 @@ def test_a_transactional_producer_is_ended_whatever_its_timeout_is() -> None:
         error_code=Errors.INVALID_TRANSACTION_TIMEOUT, **nothing
     )
     assert asyncio.run(scenario(fitting)) == InitProducerIdResponse(error_code=NO_COORDINATOR, **nothing)
+
+
+@pytest.mark.parametrize(
+    ("leaders", "error"),
+    [
+        ({}, NO_COORDINATOR),
+        ({"__transaction_state": {13: 1}}, NO_COORDINATOR),
+        ({"__transaction_state": {13: 2}}, Errors.NOT_COORDINATOR),
+        ({"__transaction_state": {13: -1}}, Errors.NOT_COORDINATOR),
+    ],
+    ids=["no topic", "this broker leads", "another broker leads", "no leader"],
+)
+def test_a_producer_looks_on_only_for_a_coordinator_that_is_another_broker(
+    leaders: dict[str, dict[int, int]], error: Errors
+) -> None:
+    """`payments` is stored in partition 13. In a cluster with Kafka's brokers, one of them may coordinate it."""
+
+    async def scenario() -> int:
+        harness = BrokerHarness(producer_ids=Ids())
+        harness.update_metadata(leaders)
+        request = InitProducerIdRequest(transactional_id="payments", transaction_timeout_ms=1)
+        return (await init_producer_id.handle(harness.services, request, harness.context(5))).error_code
+
+    assert partition_for("payments", 50) == 13
+    assert asyncio.run(scenario()) == error
