@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from understudy.foundation.zk import jute
+from understudy.foundation.zk.armed_watches import SET_WATCHES_BYTES, Arming, arming, chunks
 from understudy.foundation.zk.chroot import create_chroot_if_necessary, session_expired
 from understudy.foundation.zk.client import (
     MAX_REQUEST_BYTES,
@@ -36,16 +37,7 @@ from understudy.foundation.zk.client import (
     ZNodeData,
     ZooKeeperUnreachable,
 )
-from understudy.foundation.zk.kazoo_connection import (
-    SET_WATCHES_BYTES,
-    Arming,
-    KazooLink,
-    LoopCalls,
-    Reply,
-    Request,
-    arming,
-    chunks,
-)
+from understudy.foundation.zk.kazoo_connection import KazooLink, LoopCalls, Reply, Request
 
 _CLOSING_GRACE_S = 2.0
 

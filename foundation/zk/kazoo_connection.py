@@ -32,7 +32,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from kazoo.client import KazooClient, KazooState
@@ -48,6 +48,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import CloseInstance, Connect, Watch
 
 from understudy.foundation.zk import jute
+from understudy.foundation.zk.armed_watches import Arming, Watches
 from understudy.foundation.zk.client import (
     Failure,
     Notification,
@@ -57,13 +58,6 @@ from understudy.foundation.zk.client import (
     WatchKind,
     ZNodeData,
 )
-
-MULTI_READ_PATHS = 1_000
-"""Maximum number of znodes read by one request: with more nothing gets faster, and an answer would grow past what one
-should buffer."""
-
-SET_WATCHES_BYTES = 128 * 1024
-"""Number of bytes at which the watches to arm again are split over requests, as in Java's client."""
 
 CONNECT_TRIES = 3
 """Maximum number of connect requests that stay unanswered within one session timeout."""
@@ -117,6 +111,10 @@ class Request(NamedTuple, Generic[_T]):
 
 _EMPTY_MULTI_READ: Request[object] = Request(jute.MULTI_READ, jute.multi_read_request(()), jute.read_nothing)
 _FIRST_XID = 1
+
+
+def _set_watches(body: bytes) -> Request[bool]:
+    return Request(jute.SET_WATCHES, body, jute.read_nothing)
 
 
 class LoopCalls:
@@ -222,63 +220,6 @@ def _failure(error: Exception) -> Failure:
 # ------------------------------------------------------------------ in the connection thread
 
 
-class Watches:
-    """The watches of this session, by the kind of read that armed them. Used by the connection thread only.
-
-    The server drops them with the connection. On the next connection they are armed again before anything else is sent,
-    as of the last zxid seen, and the server reports at once what has changed since.
-    """
-
-    def __init__(self) -> None:
-        self.data: dict[str, None] = {}
-        self.existence: dict[str, None] = {}
-        """Watches of absent znodes, which fire at their creation."""
-        self.children: dict[str, None] = {}
-
-    def fire(self, path: str, kind: WatchKind) -> bool:
-        """Remove the watches that an event fires; return whether there were any.
-
-        After a SetWatches the server may report one deletion twice, for the data and the child watch; the second report
-        fires nothing.
-        """
-        used = []
-        if kind is not WatchKind.CHILDREN:
-            used += [self.data, self.existence]
-        if kind in (WatchKind.CHILDREN, WatchKind.DELETED):
-            used += [self.children]
-        armed = [watches for watches in used if path in watches]
-        for watches in armed:
-            del watches[path]
-        return bool(armed)
-
-    def requests(self, since_zxid: int) -> list[Request[bool]]:
-        """Return the SetWatches requests that arm all watches again."""
-        bodies = []
-        for position, watches in enumerate((self.data, self.existence, self.children)):
-            for chunk in chunks(list(watches), SET_WATCHES_BYTES):
-                lists: list[Sequence[str]] = [(), (), ()]
-                lists[position] = chunk
-                bodies.append(jute.set_watches_request(since_zxid, *lists))
-        return [Request(jute.SET_WATCHES, body, jute.read_nothing) for body in bodies]
-
-
-Arming: TypeAlias = Callable[[Watches, object], None]
-"""Adds the watch that a read with this answer has armed at the server."""
-
-
-def arming(request_type: int, path: str) -> Arming:
-    """Return what adds the watch of a read of this type: EXISTS, GET_DATA or GET_CHILDREN_2."""
-
-    def arm(watches: Watches, result: object) -> None:
-        if request_type == jute.EXISTS and result is Failure.NO_NODE:
-            watches.existence[path] = None
-        elif not isinstance(result, Failure):
-            armed = watches.children if request_type == jute.GET_CHILDREN_2 else watches.data
-            armed[path] = None
-
-    return arm
-
-
 class KazooLink:
     """kazoo's client of one session.
 
@@ -363,10 +304,7 @@ class KazooLink:
     def arm(self, paths: Sequence[str], answer: _Armed) -> None:
         """Arm data watches on znodes that the answer now being handled has read."""
         self.watches.data.update(dict.fromkeys(paths))
-        request = Request(
-            jute.SET_WATCHES, jute.set_watches_request(self._client.last_zxid, paths, (), ()), jute.read_nothing
-        )
-        self._put(request, answer)
+        self._put(_set_watches(jute.set_watches_request(self._client.last_zxid, paths, (), ())), answer)
 
     def _state_changed(self, state: str) -> None:
         if self._closing:
@@ -392,7 +330,7 @@ class KazooLink:
         connection is lost between the two, all watches are armed as of the earlier zxid.
         """
         since_zxid = self._client.last_zxid if self._arming_since is None else self._arming_since
-        requests = self.watches.requests(since_zxid)
+        requests = list(map(_set_watches, self.watches.requests(since_zxid)))
         self._arming_since = since_zxid if requests else None
         last = _ArmedAgain(self)
         self._client._queue.extendleft(
@@ -475,7 +413,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
         The zxid of the answer is not used: watches are armed again as of the last zxid before the connection.
 
         Raises:
-            ConnectionDropped: the server has no MultiRead, or the request failed; the session goes on.
+            ConnectionDropped: the server has no MultiRead, or the request failed; the session continues.
             SessionExpiredError: the session expired meanwhile.
         """
         self._xid = _FIRST_XID
@@ -554,16 +492,3 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has n
             sockets[descriptor] for descriptor, _ in poller.poll(None if timeout is None else math.ceil(timeout * 1000))
         ]
         return [reader for reader in readers if reader in ready], [writer for writer in writers if writer in ready], []
-
-
-def chunks(paths: Sequence[str], max_bytes: int) -> Iterator[Sequence[str]]:
-    """Split `paths`, in order, into parts that fit into one request, by number and by size."""
-    start = size = 0
-    for at, path in enumerate(paths):
-        added = len(path.encode()) + 16
-        if at > start and (size + added > max_bytes or at - start == MULTI_READ_PATHS):
-            yield paths[start:at]
-            start, size = at, 0
-        size += added
-    if paths:
-        yield paths[start:]
