@@ -42,7 +42,7 @@ def _ours() -> tuple[float, float]:
         seconds = _seen(begun, lambda: cluster.bootstrap)
         assert cluster.embedded_zookeeper is not None
         brokers = [broker.process.process.pid for broker in cluster.brokers if broker.process.process is not None]
-        return seconds, _memory([cluster.embedded_zookeeper.process.pid, *brokers])
+        return seconds, _memory([cluster.embedded_zookeeper.servers[1].process.pid, *brokers])
 
 
 def _kafkas(libs: Path) -> tuple[float, float]:

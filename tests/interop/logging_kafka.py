@@ -80,7 +80,7 @@ class LoggingCluster(LocalCluster):
     @property
     def zookeeper_log(self) -> Path:
         assert self.embedded_zookeeper is not None
-        return self.embedded_zookeeper.transaction_log_dir
+        return self.embedded_zookeeper.transaction_log_dirs[0]
 
     def logs(self, broker_id: int) -> Path:
         """The folder with the log files of a broker of Kafka."""

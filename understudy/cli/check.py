@@ -22,7 +22,12 @@ from understudy.clusters.processes.run_folder import CLUSTER_FILE, NotARunFolder
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.findings import EMPTY_FILE, NO_FILES, TORN_LINE, LogFinding
 from understudy.history.reading.reader import read
-from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, read_transaction_logs
+from understudy.history.reading.transaction_log import (
+    MalformedTransactionLog,
+    first_zxid,
+    is_whole,
+    read_transaction_logs,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -145,15 +150,17 @@ def _history(folder: Path) -> tuple[list[ZnodeTransaction], list[str]]:
         return [], [
             f"there is no {CLUSTER_FILE}, so only the event logs are checked, without the history of the znodes"
         ]
-    log = read_cluster_file(folder).zookeeper_transaction_log
-    if log is None:
+    logs = [folder / log for log in read_cluster_file(folder).transaction_logs]
+    if not logs:
         return [], ["the run used another ZooKeeper, so only the event logs are checked, without its znodes' history"]
-    begins_at = first_zxid(folder / log)
-    if begins_at is None:
-        raise BadInput(f"{folder / log} holds no transaction log, though {folder / CLUSTER_FILE} names it")
-    if begins_at > 1:
-        return [], [f"the transaction log begins at zxid {begins_at} instead of 1, so only the event logs are checked"]
-    return read_transaction_logs(folder / log), []
+    begins_at = [zxid for log in logs if (zxid := first_zxid(log)) is not None]
+    if not begins_at:
+        raise BadInput(f"{logs[0]} holds no transaction log, though {folder / CLUSTER_FILE} names it")
+    if not is_whole(*logs):
+        return [], [
+            f"the transaction log begins at zxid {min(begins_at)} instead of 1, so only the event logs are checked"
+        ]
+    return read_transaction_logs(*logs), []
 
 
 def _log_findings(findings: Iterable[LogFinding]) -> tuple[list[Violation], list[str]]:

@@ -74,6 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="use this ZooKeeper, given as in zookeeper.connect (default a new one)",
     )
     parser.add_argument(
+        "--zookeepers",
+        type=count,
+        default=1,
+        metavar="N",
+        help="the number of servers of the new ZooKeeper; 3 are an ensemble that outlives one of them",
+    )
+    parser.add_argument(
         "--dir", type=Path, metavar="DIR", help="keep the run folder here (default a new one in ./runs)"
     )
     parser.add_argument(
@@ -141,6 +148,7 @@ def _run(options: argparse.Namespace, interruption: Interruption) -> None:
         ports=fixed,
         advertised_host=options.advertised_host,
         zookeeper=options.zookeeper,
+        zookeepers=options.zookeepers,
         directory=options.dir or RUNS / run_id,
         session_timeout_ms=options.session_timeout_ms,
         properties={**SMALL_LOGS, **dict(options.override)},

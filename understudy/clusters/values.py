@@ -113,7 +113,8 @@ class Target:
     Attributes:
         role: `controller`, `leader`, `follower`, `rack`, `random`, `all`, `zookeeper`, `broker` or `bound`.
         partition: the partition, for `leader` and `follower`.
-        name: for `bound` the name that an earlier step gave, for `rack` the rack.
+        name: for `bound` the name that an earlier step gave, for `rack` the rack, for `zookeeper` which of its servers:
+            `leader`, an id, or empty for all.
         broker_id: the id, for `broker`.
     """
 
@@ -130,6 +131,8 @@ class Target:
                 return str(self.broker_id)
             case "rack":
                 return f"rack({self.name})"
+            case "zookeeper" if self.name:
+                return f"zookeeper({self.name})"
         if self.partition is None:
             return self.role
         return f"{self.role}({self.partition.topic}/{self.partition.partition})"
@@ -140,7 +143,8 @@ _ALONE: Final = ("controller", "random", "all", "zookeeper")
 
 
 def parse_target(text: object) -> Target:
-    """Return the target of `controller`, `leader(orders/0)`, `leader:orders/0`, `rack(a)`, `2` or a bound name.
+    """Return the target of `controller`, `leader(orders/0)`, `leader:orders/0`, `rack(a)`, `2`, `zookeeper`,
+    `zookeeper(leader)`, `zookeeper(2)` or a bound name.
 
     Raises:
         BadValue: it is no target.
@@ -161,6 +165,12 @@ def parse_target(text: object) -> Target:
         if not argument:
             raise BadValue(f"{text!r} names no rack; expected rack(NAME)")
         return Target("rack", name=argument)
+    if role == "zookeeper":
+        if argument != "leader" and not argument.isdecimal():
+            raise BadValue(
+                f"{text!r} names no ZooKeeper server; expected zookeeper, zookeeper(leader) or zookeeper(ID)"
+            )
+        return Target("zookeeper", name=argument)
     if _BOUND_NAME.fullmatch(word):
         return Target("bound", name=word)
     forms = ("controller", "leader(TOPIC/N)", "follower(TOPIC/N)", "rack(NAME)", "random", "all", "zookeeper")

@@ -108,7 +108,9 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
         "rack:a": "every broker of a rack",
         "random": "a running broker, drawn at random",
         "all": "every broker",
-        "zookeeper": "the ZooKeeper server, if the cluster has started it",
+        "zookeeper": "every ZooKeeper server, if the cluster has started them",
+        "zookeeper:leader": "the server that leads the ZooKeeper ensemble (`understudy up --zookeepers 3`)",
+        "zookeeper:2": "the ZooKeeper server with this id",
     }
 )
 """Forms of a target, each with its meaning. A role is resolved when the verb is done."""

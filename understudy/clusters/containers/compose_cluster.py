@@ -28,6 +28,7 @@ from understudy.clusters.processes.embedded_zookeeper import four_letter_word
 from understudy.clusters.processes.free_ports import free_ports
 from understudy.clusters.processes.local_broker import STOP_TIMEOUT_S
 from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.zookeeper_ensemble import ZooKeeperEnsemble
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted, ZooKeeperServer
 from understudy.foundation.eventlog.records import RunDescribed
 
@@ -114,8 +115,8 @@ class ComposeCluster(LocalCluster):
         finally:
             super().close()
 
-    def _own_zookeeper(self, java: JavaRuntime | None) -> ZooKeeperServer:
-        return ContainerZooKeeper(self._project, self._plan)
+    def _own_zookeeper(self, servers: int, java: JavaRuntime | None) -> ZooKeeperEnsemble:
+        return ZooKeeperEnsemble({1: ContainerZooKeeper(self._project, self._plan)})
 
     def _process(self, broker_id: int, rack: str | None) -> BrokerProcess:
         folder = self.directory / f"broker-{broker_id}"
@@ -123,7 +124,7 @@ class ComposeCluster(LocalCluster):
             broker_id, folder, rack=rack, properties=self._properties, plan=self._plan, project=self._project
         )
 
-    def _start_zookeeper(self, server: ZooKeeperServer) -> None:
+    def _start_zookeeper(self, ensemble: ZooKeeperEnsemble) -> None:
         """Start the cleanup process, create all containers, and start ZooKeeper's container."""
         folder = self._plan.folder
         require_engine(folder)
@@ -136,7 +137,7 @@ class ComposeCluster(LocalCluster):
         (folder / COMPOSE_FILE).write_text(self._plan.text(), encoding="utf-8")
         self._cleanup = CleanupProcess(folder, self._plan.project)
         self._project.create()
-        server.start()
+        ensemble.start()
 
     def _take_down(self) -> None:
         """Save the logs of the brokers, and remove the project; then dismiss the cleanup process."""

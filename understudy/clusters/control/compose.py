@@ -74,6 +74,10 @@ class ComposeVerbs:
     def _resolve(self, target: Target) -> tuple[Sequence[Service], str]:
         """Return the services that a target means now, and the role by which they were found."""
         if target.role == "zookeeper":
+            if target.name:
+                raise ClusterError(
+                    f"{target} cannot be a target: this project has one ZooKeeper server; give zookeeper"
+                )
             return [service for service in self._project.services if service.broker_id is None], ""
         brokers = {service.broker_id: service for service in self._project.services if service.broker_id is not None}
 

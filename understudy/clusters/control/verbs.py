@@ -22,6 +22,7 @@ from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
 from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import read_cluster_file
+from understudy.clusters.processes.zookeeper_ensemble import LEADER
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.clusters.targets import Resolver
 from understudy.clusters.values import Target, duration, parse_duration, parse_target
@@ -290,10 +291,10 @@ class ClusterVerbs:
             ClusterError: there are none, or they do not belong to this cluster.
         """
         if target.role == "zookeeper":
-            server = self.cluster.embedded_zookeeper
-            if server is None:
-                raise ClusterError("zookeeper cannot be a target: this cluster uses a server that it did not start")
-            return [ZooKeeperHandle(self.cluster, server)]
+            numbers, ensemble = self.cluster.zookeeper_servers(target.name), self.cluster.embedded_zookeeper
+            assert ensemble is not None
+            role = LEADER if target.name == LEADER and len(ensemble.servers) > 1 else ""
+            return [ZooKeeperHandle(self.cluster, ensemble, number, role) for number in numbers]
         resolver = Resolver(
             self.cluster.broker_ids,
             lambda broker_id: self.cluster.broker(broker_id).process.rack,

@@ -1,22 +1,26 @@
-"""`ZooKeeperHandle`: the faults that a verb injects into the ZooKeeper server of a local cluster."""
+"""`ZooKeeperHandle`: the faults that a verb injects into a ZooKeeper server of a local cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from understudy.clusters.processes.local_cluster import LocalCluster
-from understudy.clusters.processes.zookeeper_server import ZooKeeperServer
+from understudy.clusters.processes.zookeeper_ensemble import ZooKeeperEnsemble
 
 
 class ZooKeeperHandle:
-    """The server that a cluster has started. Each fault is recorded in the event log before it is injected."""
+    """A server that a cluster has started. Each fault is recorded in the event log before it is injected.
 
-    name = "zookeeper"
-    role = ""
+    Args:
+        number: its id in the ensemble.
+        role: the role by which it was found, for example `leader`; empty if it was named otherwise.
+    """
 
-    def __init__(self, cluster: LocalCluster, server: ZooKeeperServer) -> None:
+    def __init__(self, cluster: LocalCluster, ensemble: ZooKeeperEnsemble, number: int, role: str) -> None:
+        self.name = ensemble.name_of(number)
+        self.role = role
         self._cluster = cluster
-        self._server = server
+        self._server = ensemble.servers[number]
 
     @property
     def is_running(self) -> bool:
@@ -39,7 +43,11 @@ class ZooKeeperHandle:
         self._inject("stop", self._server.stop)
 
     def start(self) -> None:
-        """Start the server on its data and port. Raises ZooKeeperNotStarted."""
+        """Start the server on its data and port; one of an ensemble does not wait for a quorum.
+
+        Raises:
+            ZooKeeperNotStarted: it does not start.
+        """
         self._inject("start", self._server.start)
 
     def restart(self) -> None:
@@ -48,6 +56,6 @@ class ZooKeeperHandle:
         self.start()
 
     def _inject(self, fault: str, action: Callable[[], None]) -> None:
-        self._cluster.record_fault(fault, self.name)
+        self._cluster.record_fault(fault, self.name, self.role)
         action()
         self._cluster.write_cluster_file()

@@ -15,7 +15,7 @@ from understudy.clusters.processes.fixed_address import FixedAddress
 from understudy.clusters.processes.proxied_brokers import ProxiedBrokers, node_of
 from understudy.clusters.processes.proxy.frames import closing_requests
 from understudy.clusters.processes.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
-from understudy.clusters.processes.zookeeper_server import ZooKeeperServer
+from understudy.clusters.processes.zookeeper_ensemble import ZooKeeperEnsemble
 from understudy.clusters.request_rules import Direction, Effect, LostWrite, RequestRule
 from understudy.foundation.wire.registry import API_BY_NAME
 
@@ -29,8 +29,8 @@ class LinkFaults:
     such broker.
     """
 
-    embedded_zookeeper: ZooKeeperServer | None
-    """The server that the cluster has started; None if it uses another one."""
+    embedded_zookeeper: ZooKeeperEnsemble | None
+    """The ZooKeeper that the cluster has started; None if it uses another one."""
 
     def __init__(self, *, proxied: bool) -> None:
         self.is_proxied = proxied
@@ -205,33 +205,58 @@ class LinkFaults:
 
     # -- ZooKeeper
 
-    def stop_zookeeper(self) -> None:
-        """End the server at once. Raises ClusterError if none is running that this cluster has started."""
-        self._running_zookeeper("stop").kill()
+    def zookeeper_servers(self, which: str = "") -> tuple[int, ...]:
+        """The ids of the ZooKeeper servers that a word names now: empty for all, `leader`, or an id.
 
-    def start_zookeeper(self) -> None:
-        """Start the server again. Harmless if it runs."""
-        zookeeper = self.embedded_zookeeper
-        if zookeeper is not None and not zookeeper.is_running:
-            self.record_fault("start", ZOOKEEPER)
-            zookeeper.start()
+        Raises:
+            ClusterError: there is no such server, or this cluster has not started its ZooKeeper.
+        """
+        if self.embedded_zookeeper is None:
+            raise ClusterError("zookeeper cannot be a target: this cluster uses a server that it did not start")
+        return self.embedded_zookeeper.find(which)
 
-    def pause_zookeeper(self) -> None:
-        """Pause the server. Raises as `stop_zookeeper`."""
-        self._running_zookeeper("pause").pause()
+    def stop_zookeeper(self, *servers: int) -> None:
+        """End all servers at once, or those with these ids. Raises ClusterError if none of them is running."""
+        ensemble, running = self._running_zookeeper("stop", servers)
+        ensemble.kill(*running)
 
-    def resume_zookeeper(self) -> None:
-        """End the pause of the server."""
-        if self.embedded_zookeeper is not None:
-            self.record_fault("resume", ZOOKEEPER)
-            self.embedded_zookeeper.resume()
+    def start_zookeeper(self, *servers: int) -> None:
+        """Start all servers again, or those with these ids. Harmless if they run."""
+        ensemble = self.embedded_zookeeper
+        if ensemble is None:
+            return
+        gone = [number for number in servers or ensemble.servers if not ensemble.servers[number].is_running]
+        for number in gone:
+            self.record_fault("start", ensemble.name_of(number))
+        if gone:
+            ensemble.start(*gone)
 
-    def _running_zookeeper(self, fault: str) -> ZooKeeperServer:
-        """Record a fault, and return the server for it."""
-        if self.embedded_zookeeper is None or not self.embedded_zookeeper.is_running:
+    def pause_zookeeper(self, *servers: int) -> None:
+        """Pause all servers, or those with these ids. Raises as `stop_zookeeper`."""
+        ensemble, running = self._running_zookeeper("pause", servers)
+        ensemble.pause(*running)
+
+    def resume_zookeeper(self, *servers: int) -> None:
+        """End the pause of all servers, or of those with these ids."""
+        ensemble = self.embedded_zookeeper
+        if ensemble is not None:
+            for number in servers or ensemble.servers:
+                self.record_fault("resume", ensemble.name_of(number))
+            ensemble.resume(*servers)
+
+    def _running_zookeeper(self, fault: str, servers: Sequence[int]) -> tuple[ZooKeeperEnsemble, list[int]]:
+        """Record a fault of the servers that run, and return the ensemble and their ids."""
+        ensemble = self.embedded_zookeeper
+        running = (
+            [number for number in servers or ensemble.servers if ensemble.servers[number].is_running]
+            if ensemble
+            else []
+        )
+        if ensemble is None or not running:
             raise ClusterError("ZooKeeper is not running")
-        self.record_fault(fault, ZOOKEEPER)
-        return self.embedded_zookeeper
+        for number in running:
+            self.record_fault(fault, ensemble.name_of(number))
+        return ensemble, running
 
     def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool) -> None:
         """Break a broker's connection to ZooKeeper and reset those that it opens; or let it connect again."""

@@ -38,7 +38,7 @@ from understudy.clusters.processes.link_faults import LinkFaults
 from understudy.clusters.processes.local_broker import STOP_TIMEOUT_S, LocalBroker
 from understudy.clusters.processes.processes import ProcessDied
 from understudy.clusters.processes.testbed_log import TestbedLog
-from understudy.clusters.processes.zookeeper_server import ZooKeeperServer
+from understudy.clusters.processes.zookeeper_ensemble import ZooKeeperEnsemble
 from understudy.foundation.cluster.broker import BrokerAndEpoch
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.eventlog.records import FaultInjected, Payload, RunDescribed, StepReached
@@ -62,7 +62,9 @@ class LocalCluster(LinkFaults):
         advertised_host: with `ports`, let the brokers listen on every interface and advertise this host to clients.
             All who reach this machine can then use them. Among each other they use a second listener, on loopback.
         zookeeper: a server to share, which is started if it does not run, and in which this cluster has a chroot; or
-            a connect string to use unchanged; None for its own server, in the run folder.
+            a connect string to use unchanged; None for its own, in the run folder.
+        zookeepers: the number of servers of its own ZooKeeper; several are an ensemble, which a failure of fewer than
+            half of them does not stop.
         directory: the run folder, which may have been used before; None for a temporary one, which is deleted at the
             end.
         session_timeout_ms: the ZooKeeper session timeout of the brokers.
@@ -86,6 +88,7 @@ class LocalCluster(LinkFaults):
         ports: Sequence[int] | None = None,
         advertised_host: str | None = None,
         zookeeper: EmbeddedZooKeeper | str | None = None,
+        zookeepers: int = 1,
         directory: Path | None = None,
         session_timeout_ms: int = 3_000,
         properties: Mapping[str, str] | None = None,
@@ -112,7 +115,11 @@ class LocalCluster(LinkFaults):
         self.directory = Path(self._temporary.name if self._temporary else directory or "").absolute()
         self.run = run or run_folder.new_run_id()
         self.session_timeout_ms = session_timeout_ms
-        self.embedded_zookeeper = self._own_zookeeper(java) if zookeeper is None else None
+        if zookeeper is not None and zookeepers != 1:
+            raise ClusterError(
+                f"zookeepers={zookeepers}, but the cluster is to use another ZooKeeper; give one of both"
+            )
+        self.embedded_zookeeper = self._own_zookeeper(zookeepers, java) if zookeeper is None else None
         self._shared_zookeeper = zookeeper
         self._properties = {
             "zookeeper.session.timeout.ms": str(session_timeout_ms),
@@ -299,7 +306,7 @@ class LocalCluster(LinkFaults):
                 broker.process.kill()
         self._close_view()
         self._close_proxy()
-        if self.embedded_zookeeper is not None and self.embedded_zookeeper.is_running:
+        if self.embedded_zookeeper is not None:
             self.embedded_zookeeper.kill()
         self._close_event_log("closed")
 
@@ -394,14 +401,15 @@ class LocalCluster(LinkFaults):
         """Write `cluster.json`, unless the cluster is still starting."""
         if not self._is_ready:
             return
-        own = self.embedded_zookeeper
+        own = self._zookeeper_entries()
         entry = run_folder.ClusterEntry(
             version=run_folder.CLUSTER_FILE_VERSION,
             run=self.run,
             owner=run_folder.this_process(),
             zookeeper=self.zookeeper_connect,
-            zookeeper_process=run_folder.process_entry(own.process) if own and own.is_running else None,
-            zookeeper_transaction_log=own.transaction_log_dir.relative_to(self.directory).as_posix() if own else None,
+            zookeeper_process=own[0].process if len(own) == 1 else None,
+            zookeeper_transaction_log=own[0].transaction_log if len(own) == 1 else None,
+            zookeeper_servers=own if len(own) > 1 else (),
             bootstrap=self.bootstrap,
             brokers=tuple(broker.entry(self.directory) for broker in self._brokers.values()),
             events="testbed/events",
@@ -411,8 +419,20 @@ class LocalCluster(LinkFaults):
     def start_broker(self, broker_id: int) -> None:
         self._start_brokers([self.process_of(broker_id)])
 
-    def _own_zookeeper(self, java: JavaRuntime | None) -> ZooKeeperServer:
-        return EmbeddedZooKeeper(self.directory / "zookeeper", java=java)
+    def _own_zookeeper(self, servers: int, java: JavaRuntime | None) -> ZooKeeperEnsemble:
+        return ZooKeeperEnsemble.embedded(self.directory, servers, java)
+
+    def _zookeeper_entries(self) -> tuple[run_folder.ZooKeeperEntry, ...]:
+        servers = self.embedded_zookeeper.servers if self.embedded_zookeeper is not None else {}
+        return tuple(
+            run_folder.ZooKeeperEntry(
+                id=number,
+                address=server.connect_string,
+                process=run_folder.process_entry(server.process) if server.is_running else None,
+                transaction_log=server.transaction_log_dir.relative_to(self.directory).as_posix(),
+            )
+            for number, server in servers.items()
+        )
 
     def _process(self, broker_id: int, rack: str | None) -> BrokerProcess:
         folder = self.directory / f"broker-{broker_id}"
@@ -421,10 +441,10 @@ class LocalCluster(LinkFaults):
             return KafkaProcess(kafka, broker_id, folder, rack=rack, properties=self._properties, address=address)
         return self._broker_process(broker_id, folder, rack=rack, address=address)
 
-    def _start_zookeeper(self, server: ZooKeeperServer) -> None:
+    def _start_zookeeper(self, ensemble: ZooKeeperEnsemble) -> None:
         """Start ZooKeeper; meanwhile the broker processes do their imports, which takes about as long."""
         self._prepare_brokers()
-        server.start()
+        ensemble.start()
 
     def _prepare_brokers(self) -> None:
         for broker in self._brokers.values():

@@ -4,6 +4,7 @@ RUN/cluster.json                  processes, addresses and paths. It is written 
                                   that a program may wait for it, and replaced in one step at each change
 RUN/control.json                  the address and the token of the control port; only its user can read it
 RUN/zookeeper/                    the embedded server: zoo.cfg, data/, zookeeper.log
+RUN/zookeeper-N/                  instead of it, each server of an ensemble
 RUN/broker-N/server.properties    the broker's configuration
 RUN/broker-N/{data,events}/       its log directory; its event log
 RUN/broker-N/points.json          the armed points
@@ -72,6 +73,17 @@ class BrokerEntry(msgspec.Struct, frozen=True, kw_only=True):
         return "paused" if linux.is_paused(self.pid) else "running"
 
 
+class ZooKeeperEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One server of the cluster's own ensemble."""
+
+    id: int
+    address: str
+    process: ProcessEntry | None
+    """None if it is down."""
+    transaction_log: str
+    """Folder relative to the run folder."""
+
+
 class ClusterEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The content of `cluster.json`."""
 
@@ -82,13 +94,23 @@ class ClusterEntry(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: str
     """The value of `zookeeper.connect`."""
     zookeeper_process: ProcessEntry | None
-    """Process of the cluster's own server; None if the cluster has no own server, or the server is down."""
+    """Process of the cluster's own server; None if the cluster has no own server or an ensemble, or the server is
+    down."""
     zookeeper_transaction_log: str | None
-    """Folder relative to the run folder; None if the cluster has no own server."""
+    """Folder relative to the run folder; None if the cluster has no own server, or an ensemble."""
+    zookeeper_servers: tuple[ZooKeeperEntry, ...] = ()
+    """The servers of the cluster's own ensemble; empty if it has a single server or none."""
     bootstrap: str
     brokers: tuple[BrokerEntry, ...]
     events: str
     """The testbed's own event log, relative to the run folder."""
+
+    @property
+    def transaction_logs(self) -> tuple[str, ...]:
+        """The folders of the transaction logs of the cluster's own servers, relative to the run folder."""
+        if self.zookeeper_transaction_log is not None:
+            return (self.zookeeper_transaction_log,)
+        return tuple(server.transaction_log for server in self.zookeeper_servers)
 
 
 def new_run_id() -> str:

@@ -276,22 +276,26 @@ class SimulatedEnvironment:
         self.record_fault("delay" if by_ms else "heal", "zookeeper")
         self.zookeeper.slow_ms = by_ms
 
-    def pause_zookeeper(self) -> None:
+    def zookeeper_servers(self, which: str = "") -> tuple[int, ...]:
+        """The id of the only server, 1, whichever word names it."""
+        return (1,)
+
+    def pause_zookeeper(self, *_: int) -> None:
         """Pause the server: nothing is answered, and no session expires."""
         self.record_fault("pause", "zookeeper")
         self.zookeeper.pause()
 
-    def resume_zookeeper(self) -> None:
+    def resume_zookeeper(self, *_: int) -> None:
         """End the pause. Harmless if there is none."""
         self.record_fault("resume", "zookeeper")
         self.zookeeper.resume()
 
-    def stop_zookeeper(self) -> None:
+    def stop_zookeeper(self, *_: int) -> None:
         """Stop the ensemble: no node can reach it, and no session expires."""
         self.record_fault("stop", "zookeeper")
         self.zookeeper.stop()
 
-    def start_zookeeper(self) -> None:
+    def start_zookeeper(self, *_: int) -> None:
         """Start the ensemble again. Harmless if it runs."""
         if not self.zookeeper.reachable:
             self.record_fault("start", "zookeeper")

@@ -2,12 +2,14 @@
 
 ZooKeeper appends every transaction to `log.<first zxid>` before it acknowledges it. So the history holds exactly the
 committed transactions, whatever the brokers report. The log of a running server can be read: an unfinished last entry
-is left out. Mirrors `org.apache.zookeeper.server.persistence.FileTxnLog` and the records of
-ZooKeeper's `zookeeper.jute`.
+is left out. In an ensemble a transaction is committed once most servers have logged it; a server that was away
+may lack some that it received in a snapshot, and may have logged others that were never committed. Mirrors
+`org.apache.zookeeper.server.persistence.FileTxnLog` and the records of ZooKeeper's `zookeeper.jute`.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import mmap
 import re
@@ -64,29 +66,31 @@ class ClosedByClient(NamedTuple):
 SessionNote: TypeAlias = OpenedSession | ClosedByClient
 
 
-def read_transaction_logs(folder: Path, *, after_zxid: int = 0, chroot: str = "") -> list[ZnodeTransaction]:
-    """Read all committed transactions of a server, in order.
+def read_transaction_logs(*folders: Path, after_zxid: int = 0, chroot: str = "") -> list[ZnodeTransaction]:
+    """Read all committed transactions of a server or of an ensemble, in order.
 
     Args:
-        folder: the folder with its `log.*` files (`dataDir/version-2`).
+        folders: the folder with the `log.*` files of each server (`dataDir/version-2`).
         after_zxid: leave out the transactions up to this one.
         chroot: keep only the operations below it (for example `/run-1`), and remove it from their paths.
 
     Raises:
         MalformedTransactionLog: a file is damaged. An unfinished last entry is no damage.
     """
-    logged = iterate_transaction_logs(folder, after_zxid=after_zxid, chroot=chroot)
+    logged = iterate_transaction_logs(*folders, after_zxid=after_zxid, chroot=chroot)
     return [transaction for transaction in logged if isinstance(transaction, ZnodeTransaction)]
 
 
 def iterate_transaction_logs(
-    folder: Path, *, after_zxid: int = 0, chroot: str = ""
+    *folders: Path, after_zxid: int = 0, chroot: str = ""
 ) -> Iterator[ZnodeTransaction | SessionNote]:
-    """Yield the transactions that `read_transaction_logs` returns, with one in memory; raise what it raises.
+    """Yield the transactions that `read_transaction_logs` returns; raise what it raises.
+
+    Of a single server one transaction at a time is in memory.
 
     The openings of sessions, and the ends that clients requested, are also yielded, whatever the chroot.
     """
-    for found in TransactionLogTail(folder).new_entries():
+    for found in TransactionLogTail(*folders).new_entries():
         if found.zxid > after_zxid:
             seen = _below(found, chroot) if isinstance(found, ZnodeTransaction) else found
             if seen is not None:
@@ -94,18 +98,18 @@ def iterate_transaction_logs(
 
 
 class TransactionLogTail:
-    """Reads each transaction of a server's log once, soon after it was written.
+    """Reads each committed transaction of a server or of an ensemble once, soon after it was written.
 
     Args:
-        folder: as for `read_transaction_logs`.
+        folders: as for `read_transaction_logs`.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._path: Path | None = None
-        self._offset = _FILE_HEADER.size
-        self._ephemerals: dict[int, list[str]] = {}
-        """The paths of the ephemeral znodes of each session."""
+    def __init__(self, *folders: Path) -> None:
+        self._tails = [_ServerLogTail(folder) for folder in folders]
+        self._waiting: dict[int, tuple[int, list[ZnodeTransaction | SessionNote]]] = {}
+        """The number of servers that have logged a transaction which is not known to be committed, and its entries, by
+        zxid."""
+        self._last_zxid = 0
 
     def new_transactions(self, until_ms: float = math.inf) -> Iterator[ZnodeTransaction]:
         """Yield the transactions since the last call whose time, by the server's wall clock, is not after `until_ms`.
@@ -121,6 +125,33 @@ class TransactionLogTail:
             MalformedTransactionLog: a file is damaged. An unfinished last entry is no damage.
             OSError: a file cannot be read.
         """
+        if len(self._tails) == 1:
+            yield from self._tails[0].new_entries(until_ms)
+            return
+        for tail in self._tails:
+            for zxid, entries in itertools.groupby(tail.new_entries(until_ms), lambda entry: entry.zxid):
+                if zxid > self._last_zxid:
+                    servers, _ = self._waiting.get(zxid, (0, []))
+                    self._waiting[zxid] = servers + 1, list(entries)
+        for zxid in sorted(self._waiting):
+            servers, waiting = self._waiting[zxid]
+            if 2 * servers > len(self._tails):
+                del self._waiting[zxid]
+                self._last_zxid = zxid
+                yield from waiting
+
+
+class _ServerLogTail:
+    """Reads each transaction of one server's log once, whether it is committed or not."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path: Path | None = None
+        self._offset = _FILE_HEADER.size
+        self._ephemerals: dict[int, list[str]] = {}
+        """The paths of the ephemeral znodes of each session."""
+
+    def new_entries(self, until_ms: float) -> Iterator[ZnodeTransaction | SessionNote]:
         for path in _files(self._folder):
             if self._path is not None and _first_zxid(path) < _first_zxid(self._path):
                 continue
@@ -150,8 +181,17 @@ class TransactionLogTail:
 
 
 def first_zxid(folder: Path) -> int | None:
-    """Return the first zxid of the log, which is 1 unless old files have been purged; None if there is no log."""
+    """Return the first zxid of the log; None if there is no log."""
     return next((_first_zxid(path) for path in _files(folder)), None)
+
+
+def is_whole(*folders: Path) -> bool:
+    """Whether the history of a server or an ensemble begins with its first transaction: no old file has been purged.
+
+    The low half of a zxid counts from 1; the high half is the epoch of the ensemble's leader, 0 for a single server.
+    """
+    begins = [first_zxid(folder) for folder in folders]
+    return 2 * sum(zxid is not None and zxid & 0xFFFF_FFFF == 1 for zxid in begins) > len(folders)
 
 
 def _files(folder: Path) -> list[Path]:

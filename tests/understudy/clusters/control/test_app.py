@@ -207,6 +207,8 @@ def test_each_undo_is_a_verb_and_each_target_of_the_table_can_be_read() -> None:
         "random",
         "all",
         "zookeeper",
+        "zookeeper",
+        "zookeeper",
     ]
 
 

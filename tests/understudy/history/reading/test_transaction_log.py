@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import struct
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self, SupportsIndex, overload
 
@@ -21,6 +22,7 @@ from understudy.history.reading.transaction_log import (
     MalformedTransactionLog,
     OpenedSession,
     TransactionLogTail,
+    is_whole,
     iterate_transaction_logs,
     read_transaction_logs,
 )
@@ -255,6 +257,57 @@ def test_a_damaged_file_is_reported_with_its_name_and_offset(tmp_path: Path, con
     with pytest.raises(MalformedTransactionLog, match=r"log\.1") as raised:
         read_transaction_logs(tmp_path)
     assert message in str(raised.value)
+
+
+# ------------------------------------------------------------------ an ensemble
+
+
+def logs_of(folder: Path, *servers: Sequence[int]) -> list[Path]:
+    """Return the folders of servers whose logs have creations with these zxids."""
+    for number, zxids in enumerate(servers, start=1):
+        (folder / str(number)).mkdir()
+        entries = [entry(transaction(zxid, 1, create(f"/{zxid:x}", None))) for zxid in zxids]
+        write(folder / str(number), *entries, name=f"log.{zxids[0]:x}")
+    return [folder / str(number) for number in range(1, len(servers) + 1)]
+
+
+def test_a_transaction_is_committed_once_most_servers_have_logged_it(tmp_path: Path) -> None:
+    """The third server has received 3 and 4 in a snapshot; the first has proposed 5 to no other before its end."""
+    first, later = 0x1_0000_0001, 0x2_0000_0001
+    folders = logs_of(
+        tmp_path,
+        [first, first + 1, first + 2, first + 3, first + 4],
+        [first, first + 1, first + 2, first + 3, later],
+        [first, first + 1, later],
+    )
+    history = read_transaction_logs(*folders)
+    assert [read.zxid for read in history] == [first, first + 1, first + 2, first + 3, later]
+    assert is_whole(*folders)
+
+
+def test_a_transaction_that_reaches_a_second_server_later_is_read_once(tmp_path: Path) -> None:
+    folders = logs_of(tmp_path, [1, 2], [1], [1])
+    tail = TransactionLogTail(*folders)
+    assert [read.zxid for read in tail.new_transactions()] == [1]
+    write(folders[1], *[entry(transaction(zxid, 1, create(f"/{zxid}", None))) for zxid in (1, 2)])
+    assert [read.zxid for read in tail.new_transactions()] == [2]
+    write(folders[2], *[entry(transaction(zxid, 1, create(f"/{zxid}", None))) for zxid in (1, 2)])
+    assert list(tail.new_transactions()) == []
+
+
+@pytest.mark.parametrize(
+    ("begins", "expected"),
+    [
+        ((0x1,), True),
+        ((0x7,), False),
+        ((0x1_0000_0001, 0x1_0000_0001, 0x1_0000_0005), True),
+        ((0x1_0000_0001, 0x1_0000_0004, 0x1_0000_0005), False),
+    ],
+)
+def test_a_history_is_whole_if_most_logs_begin_with_the_first_transaction(
+    tmp_path: Path, begins: Sequence[int], expected: bool
+) -> None:
+    assert is_whole(*logs_of(tmp_path, *[[zxid] for zxid in begins])) is expected
 
 
 def test_the_log_of_a_real_server_has_every_transaction_of_a_client(tmp_path: Path) -> None:

@@ -259,9 +259,8 @@ class LiveEngine(Performing):
         self._timers.clear()
         self.cluster.heal_links()
         self.machines.heal()
-        zookeeper = self.cluster.embedded_zookeeper
-        if zookeeper is not None and zookeeper.is_running:
-            zookeeper.resume()
+        if self.cluster.embedded_zookeeper is not None:
+            self.cluster.embedded_zookeeper.resume()
         self.cluster.start_zookeeper()
         for broker in self.cluster.brokers:
             if broker.is_paused:
@@ -315,7 +314,7 @@ class LiveEngine(Performing):
         zookeeper = self.cluster.embedded_zookeeper
         assert zookeeper is not None, "an experiment has a ZooKeeper of its own"
         try:
-            return read_transaction_logs(zookeeper.transaction_log_dir)
+            return read_transaction_logs(*zookeeper.transaction_log_dirs)
         except (MalformedTransactionLog, OSError) as error:
             notes.append(f"ZooKeeper's transaction log cannot be read: {error}")
             return []

@@ -7,7 +7,7 @@ are compared by the monotonic clock; ZooKeeper's transactions have only the wall
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ from understudy.checks.history import ZnodeTransaction
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, LeadershipWritten
 from understudy.history.reading.following import FolderTail, RunTail
 from understudy.history.reading.lines import decode_header, with_payload
-from understudy.history.reading.transaction_log import TransactionLogTail, first_zxid
+from understudy.history.reading.transaction_log import TransactionLogTail, is_whole
 from understudy.trials.soak.loop import Events
 from understudy.trials.soak.running_checks import OTHER_TYPES, WINDOW_MS, RunningChecks
 
@@ -32,16 +32,17 @@ class SoakLogFollower:
     """Follows one run folder.
 
     Args:
-        transaction_log: the folder of ZooKeeper's transaction log; None if the run has not started ZooKeeper.
+        transaction_logs: the folder of the transaction log of each server of ZooKeeper; empty if the run has not
+            started ZooKeeper.
         from_ms: events before this time are not counted. Checks of logs begin one window earlier.
     """
 
-    def __init__(self, folder: Path, transaction_log: Path | None, from_ms: float) -> None:
+    def __init__(self, folder: Path, transaction_logs: Sequence[Path], from_ms: float) -> None:
         self._logs = RunTail(folder)
-        self._log = transaction_log if transaction_log is not None and first_zxid(transaction_log) == 1 else None
-        self.has_history = self._log is not None
+        self._transaction_logs = transaction_logs
+        self.has_history = bool(transaction_logs) and is_whole(*transaction_logs)
         """Whether the znodes' history can be read from its beginning."""
-        self._tail = TransactionLogTail(self._log) if self._log is not None else None
+        self._tail = TransactionLogTail(*transaction_logs) if self.has_history else None
         self._from_ms = from_ms
         self._logs_from_ms = from_ms - WINDOW_MS
         self.checks = RunningChecks(self._history, self._logs_from_ms)
@@ -87,8 +88,8 @@ class SoakLogFollower:
             self._leader_elections += len(record.data.partitions)
 
     def _history(self, until_ms: float) -> Iterator[ZnodeTransaction]:
-        if self._log is not None:
-            yield from TransactionLogTail(self._log).new_transactions(until_ms)
+        if self.has_history:
+            yield from TransactionLogTail(*self._transaction_logs).new_transactions(until_ms)
 
     def _records_of(self, node: FolderTail, mono_ms: float) -> Iterator[Envelope]:
         """Yield the records of one node up to `HELD_BACK_MS` before a time of the monotonic clock, each once.

@@ -58,9 +58,9 @@ class LiveWorld:
         self.session_ms = int(described["session_timeout_ms"])
         self._is_proxied = bool(described["is_proxied"])
         self._view = ClusterView(self._entry.zookeeper, answer_timeout_s=ANSWER_TIMEOUT_S)
-        log = self._entry.zookeeper_transaction_log
+        logs = [run / log for log in self._entry.transaction_logs]
         wall_ms = time.time() * 1000
-        self._logs = SoakLogFollower(run, run / log if log else None, min(checked_ms or wall_ms, wall_ms))
+        self._logs = SoakLogFollower(run, logs, min(checked_ms or wall_ms, wall_ms))
         self._clients: SoakClients | None = None
 
     @property
@@ -155,7 +155,7 @@ class LiveWorld:
                 for partition, seen in sorted(picture.partitions.items())
             ),
             is_proxied=self._is_proxied,
-            has_zookeeper=self._entry.zookeeper_transaction_log is not None,
+            has_zookeeper=bool(self._entry.transaction_logs),
         )
 
     def unsettled(self) -> str:

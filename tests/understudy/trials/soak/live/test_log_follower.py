@@ -31,7 +31,7 @@ def broker(run: Path, *, max_file_bytes: int = 1 << 20) -> JsonLinesFiles:
 
 
 def follower(run: Path, from_ms: float = 0.0) -> SoakLogFollower:
-    return SoakLogFollower(run, None, from_ms)
+    return SoakLogFollower(run, (), from_ms)
 
 
 def elections(log: SoakLogFollower, up_to_ms: float) -> int:
