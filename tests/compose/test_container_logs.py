@@ -1,6 +1,6 @@
 """A real engine prints and keeps lines in the forms that `understudy import-kafka` reads.
 
-It alone sees that the forms of `wrapped_logs.py`, which the other tests use, are those of Docker and Docker Compose.
+It alone sees that Docker and Docker Compose print the forms of `wrapped_logs.py`, which the other tests use.
 """
 
 from __future__ import annotations

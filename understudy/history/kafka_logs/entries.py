@@ -131,7 +131,7 @@ class LogSource:
 
 
 class FoundLogs(NamedTuple):
-    """The sources that log files hold, and what is left out of them.
+    """The sources that log files hold, and the files and containers that hold none.
 
     Attributes:
         empty: the files without a line.

@@ -1,6 +1,6 @@
 """Elections in the lines of every version of Kafka with ZooKeeper-mode controllers and state machines, from 1.1 on.
 
-The lines are those of Kafka 1.1.1, 2.0.1, 2.1.1, 2.4.1, 2.7.2 and 3.9.1, whose controller was killed; the versions
+The lines are from Kafka 1.1.1, 2.0.1, 2.1.1, 2.4.1, 2.7.2 and 3.9.1, whose controller was killed; the versions
 between them print the same.
 """
 
