@@ -288,7 +288,10 @@ WITHOUT_RECORD: Final = {
         "Controlled shutdown request|Retrying controlled shutdown|Controlled shutdown succeeded|Remaining partitions"
     ),
     _EVENT_THREAD: "Shutting down|Stopped|Shutdown completed",
-    _ZK_CLIENT: "Creating /|Result of znode creation|Registered broker \\d+ at path .*\\)$|Stat of the created znode|Successfully created /controller_epoch",
+    _ZK_CLIENT: (
+        "Creating /|Result of znode creation|Registered broker \\d+ at path .*\\)$|Stat of the created znode|"
+        "Successfully created /controller_epoch"
+    ),
     _ZOOKEEPER_CLIENT: "Initializing a new session|Waiting until connected|Connected|Closing|Closed|Session expired",
     _CONNECTION: "Opening socket connection|Socket connection established|EventThread shut down|zookeeper.request",
     _PARTITION: "Expanding ISR|Shrinking ISR|ISR updated",

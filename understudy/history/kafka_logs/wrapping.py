@@ -151,7 +151,8 @@ def unwrapped_lines(file: Path, form: Form, begun: dict[str, WrappedLine], *, is
     """Yield the lines of a file, the parts of cut lines joined.
 
     Args:
-        begun: the lines that the file before this one leaves unended, by stream; replaced by the unended lines of this file.
+        begun: the lines that the file before this one leaves unended, by stream; replaced by the unended lines of this
+            file.
         is_last: whether no file follows, so that lines without an end are yielded as they are.
 
     Raises:
