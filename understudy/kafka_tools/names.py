@@ -22,6 +22,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "consume": ("kafka-console-consumer.sh", "print the records of topics"),
     "broker-api-versions": ("kafka-broker-api-versions.sh", "show the APIs that brokers serve"),
     "cluster": ("kafka-cluster.sh", "show the id of a cluster"),
+    "zookeeper-shell": ("zookeeper-shell.sh", "read and write znodes"),
     "producer-perf": ("kafka-producer-perf-test.sh", "measure how fast records are sent"),
     "consumer-perf": ("kafka-consumer-perf-test.sh", "measure how fast records are read"),
 }

@@ -21,6 +21,7 @@ from understudy.kafka_tools import (
     topics,
 )
 from understudy.kafka_tools.console import Tool
+from understudy.kafka_tools.zookeeper import shell
 
 _MODULES = (
     topics,
@@ -37,6 +38,7 @@ _MODULES = (
     consume,
     broker_api_versions,
     cluster_tool,
+    shell,
     producer_perf,
     consumer_perf,
 )
