@@ -142,7 +142,8 @@ class Shell:
         """Run a command, and print the message of one that fails."""
         try:
             await self._command(words)
-            self._code = 0
+            if words[0] != "quit":
+                self._code = 0
         except CommandError as error:
             self._code = error.code
             self._console.error(str(error))
