@@ -1,0 +1,83 @@
+"""Our answers with an error beside those that Kafka 3.9.1's request classes make of the same requests.
+
+Slow, because it compiles and runs Java; it alone shows that clients find the code where Kafka's brokers put it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.pages.source import ROOT
+from tests.foundation.wire.sample_requests import EVERY_VERSION, sample_request
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.wire.codec import decode, encode
+from understudy.foundation.wire.error_answers import error_answer, with_throttle_time
+from understudy.foundation.wire.schema import Message
+
+SOURCE = ROOT / "devtools" / "judges" / "java" / "answers" / "ErrorAnswers.java"
+TIMEOUT_S = 300
+THROTTLE_MS = 7
+
+DIFFERENCES = {
+    "Fetch": "our broker's handler answers, for each partition; Kafka's class refuses the session",
+    "OffsetFetch": "Kafka's class has the topics in the order of a hash, and no code for a partition from version 2 on",
+    "DescribeLogDirs": "our broker's handler answers with its log directory; Kafka's class has no code up to version 2",
+    "ElectLeaders": "Kafka's class has the code at both levels; Kafka's controller, as ours, for each partition",
+    "AlterPartitionReassignments": "Kafka's class has the code at both levels; Kafka's broker, as ours, at one",
+    "ListPartitionReassignments": "Kafka's class repeats the partitions, which have no codes",
+    "OffsetDelete": "Kafka's class never has a code for a partition; Kafka's coordinator has",
+}
+"""APIs whose answers differ, with the reason."""
+
+
+def ask_kafka(lines: list[str], folder: Path) -> list[str]:
+    """Return Kafka's answers; raises NotFetched if Kafka or a JDK is missing."""
+    javac, java = shutil.which("javac"), shutil.which("java")
+    if javac is None or java is None:
+        raise NotFetched("no javac on the PATH; install a JDK, 17 or newer")
+    libs = kafka_libs()
+    subprocess.run([javac, "-cp", f"{libs}/*", "-d", str(folder), str(SOURCE)], check=True, timeout=TIMEOUT_S)
+    asked = subprocess.run(
+        [java, "-cp", f"{folder}:{libs}/*", "ErrorAnswers"],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=TIMEOUT_S,
+    )
+    return asked.stdout.splitlines()
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("error", [Errors.NOT_CONTROLLER, Errors.NOT_LEADER_OR_FOLLOWER], ids=lambda each: each.name)
+def test_answers_with_an_error_are_those_of_kafka(error: Errors, tmp_path: Path) -> None:
+    requests = [(api, version, sample_request(api, version)) for api, version in EVERY_VERSION]
+    lines = [
+        f"{api.key} {version} {error.value} {THROTTLE_MS} {encode(request, version).hex()}"
+        for api, version, request in requests
+    ]
+    try:
+        answers = ask_kafka(lines, tmp_path)
+    except NotFetched as why:
+        pytest.skip(str(why))
+    different = set()
+    for (api, version, request), answer in zip(requests, answers, strict=True):
+        ours = error_answer(api, version, request, error, "")
+        assert ours is not None
+        raw = encode(with_throttle_time(ours.answer, version, THROTTLE_MS), version)
+        theirs = decode(api.response, version, bytes.fromhex(answer))
+        if without_words(decode(api.response, version, raw)) != without_words(theirs):
+            different.add(api.name)
+    assert different <= DIFFERENCES.keys()
+
+
+def without_words(answer: Message) -> str:
+    """The answer without its messages, which Kafka has for some errors, and its throttle time, which Kafka's classes do
+    not all set."""
+    return re.sub(r"(error_message|throttle_time_ms)=('[^']*'|None|\d+)", "", repr(answer))
