@@ -51,6 +51,7 @@ from understudy.foundation.eventlog.record_types.controller import (
     leadership_digest,
 )
 from understudy.foundation.eventlog.record_types.experiments import (
+    AnswerInjected,
     ExperimentRecord,
     FaultInjected,
     FenceHit,

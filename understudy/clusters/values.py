@@ -226,6 +226,7 @@ TRIGGERS: Final = {
     "point": TriggerForm(("broker", "point"), 0, "a broker's controller has reached a named point"),
     "zk-write": TriggerForm(("broker", "path"), 1, "a broker is about to write to ZooKeeper below a path"),
     "truncated": TriggerForm(("broker",), 1, "a broker has truncated a log"),
+    "answer-injected": TriggerForm(("broker",), 1, "a broker has given an answer that was armed by `answer`"),
     "record": TriggerForm(("record", "broker"), 1, "a record of this type was written to an event log"),
 }
 

@@ -15,6 +15,7 @@ from typing import Any, Final, get_args, get_type_hints
 
 from understudy.foundation.eventlog.fences import ROUTINE_FENCES
 from understudy.foundation.eventlog.records import (
+    AnswerInjected,
     AssignedMember,
     BrokerRegistered,
     BrokersChanged,
@@ -129,12 +130,15 @@ def _expected_failure(outcome: str, write: ZkWrite) -> str | None:
     return None
 
 
-def _describe_fault(data: FaultInjected | PointReached | FenceHit | StepReached | RunDescribed) -> str:
+def _describe_fault(data: FaultInjected | PointReached | AnswerInjected | FenceHit | StepReached | RunDescribed) -> str:
     match data:
         case FaultInjected(fault=fault, target=target, role=role):
             return f"{fault} {target}{f' ({role})' if role else ''}"
         case PointReached(point=point, action=action):
             return f"reaches {point}: {action}"
+        case AnswerInjected(api=api, error=error, client_id=client_id, is_applied=is_applied):
+            handled = ", which it handles" if is_applied else ""
+            return f"answers {api} of {client_id or 'a client'}{handled} with {error}, as it was armed to do"
         case FenceHit(fence=fence, what=what, offered=offered, known=known, switched_off=False) if (
             fence in ROUTINE_FENCES
         ):

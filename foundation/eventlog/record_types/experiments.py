@@ -36,6 +36,34 @@ class PointReached(RecordPayload, frozen=True, kw_only=True, gc=False):
     """`pause` or `crash`."""
 
 
+class AnswerInjected(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a broker when it gives an answer that an experiment or a test has armed, before it is sent."""
+
+    answer: str
+    """The name under which the answer was armed."""
+    hit: int
+    """How often it has been given, this time included."""
+    times: int
+    """For how many requests it was armed."""
+    api: str
+    """Kafka's name of the request, for example `Produce`."""
+    api_version: int
+    """The version of the request."""
+    client_id: str
+    """The name the client gives itself."""
+    correlation_id: int
+    """The number of the request on its connection."""
+    error: str
+    """Kafka's name of the error; `NONE` if the answer was only throttled."""
+    partitions: tuple[tuple[str, int], ...]
+    """(topic, partition) of what the error is for; partition −1 for the topic itself, topic empty if the request names
+    it by id. Empty if the error is for something else."""
+    is_applied: bool
+    """Whether the request was handled as well."""
+    throttle_ms: int
+    """The throttle time in the answer, in milliseconds."""
+
+
 class FaultInjected(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written by the testbed or the simulator when it injects a fault or ends one.
 
@@ -83,4 +111,4 @@ class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The commit of Understudy's sources, shortened."""
 
 
-ExperimentRecord: TypeAlias = FenceHit | PointReached | FaultInjected | StepReached | RunDescribed
+ExperimentRecord: TypeAlias = FenceHit | PointReached | AnswerInjected | FaultInjected | StepReached | RunDescribed

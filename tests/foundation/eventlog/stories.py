@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tests.foundation.eventlog.lines import Logs
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import (
+    AnswerInjected,
     BrokerRegistered,
     BrokersChanged,
     ChannelClosed,
@@ -378,6 +379,21 @@ class RandomRun:
 
     def make_point(self) -> Payload:
         return PointReached(point="partition.after_write", action=self.random.choice(("pause", "crash")))
+
+    def make_answer(self) -> Payload:
+        return AnswerInjected(
+            answer="answer-1",
+            hit=1,
+            times=self.random.choice((1, 3)),
+            api="Produce",
+            api_version=11,
+            client_id="a client",
+            correlation_id=4,
+            error="NOT_LEADER_OR_FOLLOWER",
+            partitions=self.random.choice(((), (("orders", 0),))),
+            is_applied=self.random.choice((False, True)),
+            throttle_ms=0,
+        )
 
     def make_step(self) -> Payload:
         return StepReached(step="Ünïcode", note="\u2028\ttab")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from understudy.foundation.eventlog.records import Envelope, FaultInjected, PointReached, StepReached
+from understudy.foundation.eventlog.records import AnswerInjected, Envelope, FaultInjected, PointReached, StepReached
 from understudy.history.reading.reader import read
 
 TEST_BEGUN: Final = "test begun"
@@ -21,10 +21,12 @@ class RecordedFault:
     """A fault in the event log, or a named point at which a broker has paused or crashed.
 
     Attributes:
-        fault: `kill`, `pause`, `resume`, `stop`, `start`, `depose`, `isolate`, `heal`; `crash` or `pause` at a point.
+        fault: `kill`, `pause`, `resume`, `stop`, `start`, `depose`, `isolate`, `heal`; `crash` or `pause` at a point;
+            `answer` for an armed answer that was given.
         target: the broker, for example `broker-1`.
         role: the role by which the broker was chosen, for example `leader of orders-0`; empty for a broker by id.
         point: the named point; empty for other faults.
+        note: for `answer`, the request and the error; empty for other faults.
         wall_ms: the time at which it was recorded, in milliseconds since 1970.
     """
 
@@ -32,12 +34,14 @@ class RecordedFault:
     target: str
     role: str = ""
     point: str = ""
+    note: str = ""
     wall_ms: float
 
     def __str__(self) -> str:
         role = f" ({self.role})" if self.role else ""
         point = f" at {self.point}" if self.point else ""
-        return f"{self.fault} {self.target}{role}{point}"
+        note = f": {self.note}" if self.note else ""
+        return f"{self.fault} {self.target}{role}{point}{note}"
 
     def matches(self, fault: str, role: str | None, broker: int | None, point: str | None) -> bool:
         """Whether this is the fault that the arguments describe; None stands for any.
@@ -108,6 +112,8 @@ def _fault(record: Envelope) -> RecordedFault | None:
             return RecordedFault(
                 fault=action, target=record.node, role="controller", point=point, wall_ms=record.wall_ms
             )
+        case AnswerInjected(api=api, error=error):
+            return RecordedFault(fault="answer", target=record.node, note=f"{api} with {error}", wall_ms=record.wall_ms)
         case _:
             return None
 

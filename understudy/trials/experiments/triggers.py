@@ -8,6 +8,7 @@ from understudy.checks.check import broker_of
 from understudy.clusters.values import Trigger, parse_partition, parse_target
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.records import (
+    AnswerInjected,
     BrokerRegistered,
     ControllerElected,
     ControllerReady,
@@ -28,6 +29,7 @@ _BY_A_BROKER: Mapping[str, type] = {
     "registered": BrokerRegistered,
     "session-expired": SessionExpiredRecord,
     "truncated": LogTruncated,
+    "answer-injected": AnswerInjected,
 }
 
 IdsOf = Callable[[str], Collection[int]]

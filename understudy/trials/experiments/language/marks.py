@@ -8,6 +8,7 @@ from typing import Final
 from understudy.controller.points import POINTS
 from understudy.foundation.eventlog.fences import Fence
 from understudy.foundation.eventlog.records import (
+    AnswerInjected,
     ControllerElected,
     ControllerResigned,
     Envelope,
@@ -31,6 +32,7 @@ EVENTS: Final = {
     "isr-expanded": "a leader has proposed an ISR with one replica more",
     "truncated": "a broker has truncated a log that had records of its own",
     "unclean-election": "a replica outside the ISR has been elected",
+    "answer-injected": "a broker has given an answer that was armed by `answer`",
     "leaderless": "the controller has written that a partition has no leader",
 }
 """Every mark that is neither a fence nor a point, with its meaning."""
@@ -52,6 +54,8 @@ def marks_of(record: Envelope) -> Iterator[str]:
             yield FENCED + fence
         case PointReached(point=point):
             yield AT_POINT + point
+        case AnswerInjected():
+            yield "answer-injected"
         case ControllerElected():
             yield "elected"
         case ControllerResigned():

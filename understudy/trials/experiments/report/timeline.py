@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from understudy.foundation.eventlog.records import (
+    AnswerInjected,
     BrokerRegistered,
     ControllerElected,
     ControllerResigned,
@@ -139,6 +140,8 @@ def _moment(record: Envelope, began_ms: float) -> TimelineMoment | None:
             return TimelineMoment(at_ms=at_ms, node=record.node, text=f"elected at epoch {epoch}")
         case PointReached(point=point, action=action):
             return TimelineMoment(at_ms=at_ms, node=record.node, text=f"{action} at {point}")
+        case AnswerInjected(api=api, error=error):
+            return TimelineMoment(at_ms=at_ms, node=record.node, text=f"answers {api} with {error}")
         case LeadershipWritten(why="unclean"):
             return TimelineMoment(at_ms=at_ms, node=record.node, text="unclean election")
     return None
