@@ -366,6 +366,7 @@ class KafkaBroker:
             clock=world.clock,
             random=world.random,
             offload=world.offload,
+            answers=world.answers,
             disk=world.disk,
             events=world.events,
             fences=world.fences,

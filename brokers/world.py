@@ -17,6 +17,7 @@ from understudy.foundation.eventlog.fences import Fences
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.points import Points
 from understudy.foundation.records.varint import Buffer
+from understudy.foundation.wire.armed_answers import AnswerList, ArmedAnswers
 from understudy.foundation.wire.network import Network
 from understudy.foundation.zk.client import ZooKeeper
 
@@ -162,6 +163,7 @@ class World:
         offload: runs work of more than some milliseconds without stopping the event loop.
         host_name: returns the name by which other machines reach this one; it may ask the DNS.
         on_identified: called with the broker's id once it is configured, stored or generated.
+        answers: the answers that an experiment or a test has armed.
     """
 
     zookeeper: ZooKeeper
@@ -176,3 +178,4 @@ class World:
     offload: Offload = at_once
     host_name: Callable[[], str] = lambda: "localhost"
     on_identified: Callable[[int], None] = lambda broker_id: None
+    answers: ArmedAnswers = field(default_factory=AnswerList)

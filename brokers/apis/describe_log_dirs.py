@@ -67,4 +67,4 @@ def _topics(services: BrokerServices, partitions: Iterable[TopicPartition]) -> t
     return nested(DescribeLogDirsTopic, described)
 
 
-SERVES = Serves(request=DescribeLogDirsRequest, versions=(0, 4), handle=handle)
+SERVES = Serves(request=DescribeLogDirsRequest, versions=(0, 4), handle=handle, reading=lambda request: request)

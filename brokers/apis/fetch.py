@@ -14,7 +14,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
+from typing import Final
 
+from understudy.brokers.apis import armed_answers
 from understudy.brokers.apis.fetch_reading import WITH_RACK, FetchReader, FetchReading
 from understudy.brokers.apis.leader_hints import leader_endpoints
 from understudy.brokers.apis.services import BrokerServices, RequestContext
@@ -31,21 +33,33 @@ from understudy.brokers.replication.fetch_session import (
 from understudy.brokers.replication.fetch_session_cache import FetchContext, IncrementalFetchContext
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicId, TopicPartition
+from understudy.foundation.wire.armed_answers import ArmedAnswer
+from understudy.foundation.wire.error_answers import Named, with_throttle_time
 from understudy.foundation.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
+from understudy.foundation.wire.registry import api_of
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
+_API: Final = api_of(FetchRequest)
+_SESSION_ERRORS: Final = frozenset(
+    {Errors.FETCH_SESSION_ID_NOT_FOUND, Errors.INVALID_FETCH_SESSION_EPOCH, Errors.FETCH_SESSION_TOPIC_ID_ERROR}
+)
+"""Errors of a whole Fetch; all others are those of partitions."""
 MAX_WAIT_MS = 60_000
 """Maximum time that a Fetch waits, whatever `max_wait_ms` the client sends."""
 
 
 async def handle(services: BrokerServices, request: FetchRequest, context: RequestContext) -> FetchResponse:
     version = context.api_version
+    armed = armed_answers.find(services, _API, request, context, (Named(),))
+    if armed is not None and armed.code in _SESSION_ERRORS:
+        armed_answers.note(services, armed, _API, context, ())
+        return with_throttle_time(FetchResponse(error_code=armed.code), version, armed.throttle_ms)
     reader = FetchReader(
         follower=request.replica_state.replica_id
         if version >= FIRST_VERSION_WITH_REPLICA_STATE
@@ -70,7 +84,8 @@ async def handle(services: BrokerServices, request: FetchRequest, context: Reque
         return FetchResponse(error_code=begun)
     if isinstance(begun, IncrementalFetchContext) and reader.is_follower:
         _note_changes(services, begun, reader)
-    reading = FetchReading(services, reader, begun.requested, request.min_bytes)
+    armed, refused = _armed(services, request, context, begun.requested)
+    reading = FetchReading(services, reader, begun.requested, request.min_bytes, refused)
     reading.read(tuple(begun.requested))
     if reader.is_follower:
         now_ms = services.clock.monotonic_ms()
@@ -85,7 +100,7 @@ async def handle(services: BrokerServices, request: FetchRequest, context: Reque
     error, session_id, answered = begun.answer(reading.found)
     if begun.session is not None and begun.session.changes is not None and error is Errors.NONE:
         _settle(services, begun.session, reading.found, begun.requested)
-    return FetchResponse(
+    answer = FetchResponse(
         error_code=error,
         session_id=session_id,
         responses=tuple(_responses(begun.requested, answered, version)),
@@ -93,6 +108,7 @@ async def handle(services: BrokerServices, request: FetchRequest, context: Reque
             services, (data.current_leader.leader_id for data in answered.values()), context.listener
         ),
     )
+    return answer if armed is None else with_throttle_time(answer, version, armed.throttle_ms)
 
 
 # ------------------------------------------------------------------ requests
@@ -103,6 +119,21 @@ def _rack_to_choose_by(services: BrokerServices, request: FetchRequest, version:
     is_consumer = request.replica_id < 0 and request.replica_state.replica_id < 0
     is_chosen = services.config.replica_selector_class == RACK_AWARE_REPLICA_SELECTOR
     return request.rack_id if is_consumer and is_chosen and version >= WITH_RACK else ""
+
+
+def _armed(
+    services: BrokerServices, request: FetchRequest, context: RequestContext, requested: Requested
+) -> tuple[ArmedAnswer | None, Mapping[Key, Errors]]:
+    """Give the armed answer for a request if there is one, and return the errors of the partitions that it is for."""
+    if not services.answers.left():
+        return None, {}
+    named = {key: Named(*(each.topic_partition or ("", key[1]))) for key, each in requested.items()}
+    armed = armed_answers.find(services, _API, request, context, named.values())
+    if armed is None:
+        return None, {}
+    refused = {key: armed.code for key, each in named.items() if armed_answers.is_about(armed, each)}
+    armed_answers.note(services, armed, _API, context, [named[key] for key in refused])
+    return armed, refused
 
 
 def _named(request: FetchRequest, names: Mapping[TopicId, str], version: int) -> Requested:
@@ -229,4 +260,4 @@ def _responses(
         yield FetchableTopicResponse(topic=name, topic_id=topic_id, partitions=tuple(answers))
 
 
-SERVES = Serves(request=FetchRequest, versions=(0, 17), handle=handle)
+SERVES = Serves(request=FetchRequest, versions=(0, 17), handle=handle, gives_armed_answers=True)

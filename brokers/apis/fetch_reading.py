@@ -6,7 +6,8 @@ Mirrors `kafka.server.ReplicaManager.readFromLog`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import structlog
 from msgspec.structs import replace
@@ -33,6 +34,7 @@ _WRONG_LEADER = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.FENCED_LEADER_EPOCH)
 NO_OFFSET = -1
 NO_REPLICA = -1
 NO_DIVERGENCE = EpochEndOffset()
+NOTHING_REFUSED: Final[Mapping[Key, Errors]] = MappingProxyType({})
 FIRST_VERSION_WITH_WHOLE_BATCH = 3
 WITH_FORMAT_1 = 2
 WITH_FORMAT_2 = 4
@@ -76,17 +78,26 @@ class FetchReader(NamedTuple):
 class FetchReading:
     """What one Fetch has found so far.
 
+    Args:
+        refused: the errors of partitions that are not to be read.
+
     Attributes:
         found: by partition; those with an error too.
     """
 
     def __init__(
-        self, services: BrokerServices, reader: FetchReader, requested: Mapping[Key, RequestedPartition], min_bytes: int
+        self,
+        services: BrokerServices,
+        reader: FetchReader,
+        requested: Mapping[Key, RequestedPartition],
+        min_bytes: int,
+        refused: Mapping[Key, Errors] = NOTHING_REFUSED,
     ) -> None:
         self.found: Found = {}
         self._services = services
         self._reader = reader
         self._requested = requested
+        self._refused = refused
         self._min_bytes = min(min_bytes, reader.max_bytes)
         self._size = 0
         self._has_result = False
@@ -111,6 +122,7 @@ class FetchReading:
                 self._services,
                 self._requested[key],
                 reader,
+                refused=self._refused.get(key, Errors.NONE),
                 max_bytes=max(reader.max_bytes - self._size, 0),
                 min_one=self._size == 0 and reader.version >= FIRST_VERSION_WITH_WHOLE_BATCH,
             )
@@ -181,10 +193,16 @@ def partition_error(services: BrokerServices, requested: RequestedPartition, rea
 
 
 def _read(
-    services: BrokerServices, requested: RequestedPartition, reader: FetchReader, *, max_bytes: int, min_one: bool
+    services: BrokerServices,
+    requested: RequestedPartition,
+    reader: FetchReader,
+    *,
+    refused: Errors,
+    max_bytes: int,
+    min_one: bool,
 ) -> PartitionData:
     fetch = requested.fetch
-    error = partition_error(services, requested, reader)
+    error = refused if refused is not Errors.NONE else partition_error(services, requested, reader)
     if error is not Errors.NONE or requested.topic_partition is None:
         return _refused(services, requested, error, reader.version)
     partition = services.replicas.partitions[requested.topic_partition]

@@ -143,4 +143,9 @@ def _leader_error(snapshot: MetadataSnapshot, leader: int, context: RequestConte
     return Errors.LEADER_NOT_AVAILABLE
 
 
-SERVES = Serves(request=MetadataRequest, versions=(0, 12), handle=handle)
+def without_creation(request: MetadataRequest) -> MetadataRequest:
+    """Return the request without the automatic creation of topics."""
+    return replace(request, allow_auto_topic_creation=False)
+
+
+SERVES = Serves(request=MetadataRequest, versions=(0, 12), handle=handle, reading=without_creation)

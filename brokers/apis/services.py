@@ -27,6 +27,7 @@ from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.eventlog.fences import Fences
 from understudy.foundation.eventlog.log import EventLog
+from understudy.foundation.wire.armed_answers import AnswerList, ArmedAnswers
 from understudy.foundation.zk.kafka_zk_client import KafkaZkClient
 
 MOST_LONG_CHECKS = 4
@@ -41,6 +42,7 @@ class BrokerServices:
         zk: returns the client of the current session; to be called again after every wait.
         coordinator_partitions: by coordinators' topic, the number of partitions it had when this broker started, or is
             to have.
+        answers: the answers that an experiment or a test has armed; none by default.
         topics_being_created: the topics whose automatic creation is in progress.
         long_checks: bounds the checks of producers' batches that run on other threads, each with up to 128 MB.
     """
@@ -68,6 +70,7 @@ class BrokerServices:
     zk: Callable[[], KafkaZkClient]
     coordinator_partitions: Mapping[str, int]
     offload: Offload = at_once
+    answers: ArmedAnswers = field(default_factory=AnswerList)
     topics_being_created: set[str] = field(default_factory=set)
     long_checks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_LONG_CHECKS))
 

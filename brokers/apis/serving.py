@@ -25,6 +25,9 @@ class Serves(Generic[R]):
         handle: answers a request; None if its sender expects no answer.
         recorded: whether `RequestReceived` and `ResponseSent` are written into the event log.
         fails_broker: whether an unexpected exception stops the broker, because the request may be applied in part.
+        reading: for an API whose answer has more than the request names, returns the request without its effects. An
+            armed answer is then made from the handler's answer to that; None for other APIs.
+        gives_armed_answers: whether the handler gives armed answers itself.
     """
 
     request: type[R]
@@ -32,3 +35,5 @@ class Serves(Generic[R]):
     handle: Callable[[BrokerServices, R, RequestContext], Awaitable[Message | None]]
     recorded: bool = False
     fails_broker: bool = False
+    reading: Callable[[R], R] | None = None
+    gives_armed_answers: bool = False

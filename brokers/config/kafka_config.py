@@ -319,6 +319,9 @@ class KafkaConfig:
     understudy_points_file: str | None = _key(
         STRING, None, "JSON of points at which to pause or crash; for experiments.", internal=True
     )
+    understudy_answers_file: str | None = _key(
+        STRING, None, "JSON of answers for the next requests of one kind; for experiments.", internal=True
+    )
     understudy_faults_file: str | None = _key(
         STRING, None, "JSON of faults of the disk and the clock; for experiments.", internal=True
     )

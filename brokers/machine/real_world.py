@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.kafka_config import KafkaConfig
+from understudy.brokers.machine.answers_file import AnswersFile
 from understudy.brokers.machine.disk import FileDisk
 from understudy.brokers.machine.injected_faults import FaultsFile, FaultyClock, FaultyDisk
 from understudy.brokers.machine.socket_network import SocketNetwork, host_name
@@ -28,6 +29,7 @@ from understudy.foundation.eventlog.files import JsonLinesFiles
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.points import Points, UnarmedPoints
 from understudy.foundation.eventlog.records import PointReached
+from understudy.foundation.wire.armed_answers import AnswerList, ArmedAnswers
 from understudy.foundation.zk.kazoo_client import KazooZooKeeper
 
 T = TypeVar("T")
@@ -132,6 +134,9 @@ def real_world(config: KafkaConfig) -> World:
     points: Points = UnarmedPoints()
     if config.understudy_points_file is not None:
         points = FilePoints(Path(config.understudy_points_file), events)
+    answers: ArmedAnswers = AnswerList()
+    if config.understudy_answers_file is not None:
+        answers = AnswersFile(Path(config.understudy_answers_file))
     return World(
         zookeeper=zookeeper,
         network=SocketNetwork(source_address=config.understudy_source_address),
@@ -143,4 +148,5 @@ def real_world(config: KafkaConfig) -> World:
         points=points,
         offload=on_another_thread,
         host_name=host_name,
+        answers=answers,
     )

@@ -76,6 +76,7 @@ from understudy.brokers.apis import (
     update_metadata,
     write_txn_markers,
 )
+from understudy.brokers.apis.armed_answers import answered, given
 from understudy.brokers.apis.services import BrokerServices, RequestContext
 from understudy.brokers.apis.serving import CloseConnection, Serves
 from understudy.brokers.network.report_limit import ReportLimit
@@ -86,7 +87,7 @@ from understudy.foundation.eventlog.records import RequestDetail, RequestReceive
 from understudy.foundation.wire.codec import decode
 from understudy.foundation.wire.errors import UnsupportedVersion, WireError
 from understudy.foundation.wire.headers import RequestHeader, decode_request_header, encode_response
-from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest
+from understudy.foundation.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from understudy.foundation.wire.registry import Api, api_by_key, api_of
 from understudy.foundation.wire.schema import Message
 
@@ -194,7 +195,7 @@ class KafkaApis:
         api = api_by_key(header.api_key)
         assert api is not None, "decode_request_header knows the key"
         if api.request is ApiVersionsRequest:
-            return self._api_versions(api, header, frame, position)
+            return await self._api_versions(api, header, frame, position, listener=listener, peer=peer)
         serves = self._served.get(header.api_key)
         if serves is None or not serves.versions[0] <= header.api_version <= serves.versions[1]:
             raise UnsupportedVersion(f"{api.name} v{header.api_version} is not served here")
@@ -202,17 +203,11 @@ class KafkaApis:
             request = decode(serves.request, header.api_version, frame, position)
         else:
             request = await self._services.offload(partial(decode, serves.request, header.api_version, frame, position))
-        context = RequestContext(
-            api_version=header.api_version,
-            correlation_id=header.correlation_id,
-            client_id=header.client_id,
-            listener=listener,
-            peer=peer,
-        )
+        context = _context(header, listener, peer)
         received = self._received(api, request, context) if serves.recorded else None
         with causing(received):
             try:
-                response = await serves.handle(self._services, request, context)
+                response = await answered(self._services, serves, api, request, context)
             except CloseConnection:
                 raise
             except Exception as error:
@@ -240,12 +235,16 @@ class KafkaApis:
         else:
             log.error("error when handling request", **about, left_out=left_out, exc_info=error)
 
-    def _api_versions(self, api: Api, header: RequestHeader, frame: bytes, position: int) -> bytes:
+    async def _api_versions(
+        self, api: Api, header: RequestHeader, frame: bytes, position: int, *, listener: str, peer: str
+    ) -> bytes:
         low, high = api_versions.VERSIONS
         if not low <= header.api_version <= high:
             return encode_response(api, 0, header.correlation_id, api_versions.unsupported_version())
         request = decode(ApiVersionsRequest, header.api_version, frame, position)
-        response = api_versions.answer(request, header.api_version, SERVED_VERSIONS, self._services.features.features)
+        response = await given(self._services, api, request, _context(header, listener, peer), _versions_served)
+        if response is None or getattr(response, "error_code", Errors.NONE) == Errors.UNSUPPORTED_VERSION:
+            return encode_response(api, 0, header.correlation_id, api_versions.unsupported_version())
         return encode_response(api, header.api_version, header.correlation_id, response)
 
     def _received(self, api: Api, request: Message, context: RequestContext) -> int:
@@ -280,3 +279,19 @@ class KafkaApis:
                 api=api.name, client_id=client_id, correlation_id=context.correlation_id, error=error_name(code)
             )
         )
+
+
+def _context(header: RequestHeader, listener: str, peer: str) -> RequestContext:
+    return RequestContext(
+        api_version=header.api_version,
+        correlation_id=header.correlation_id,
+        client_id=header.client_id,
+        listener=listener,
+        peer=peer,
+    )
+
+
+async def _versions_served(
+    services: BrokerServices, request: ApiVersionsRequest, context: RequestContext
+) -> ApiVersionsResponse:
+    return api_versions.answer(request, context.api_version, SERVED_VERSIONS, services.features.features)
