@@ -14,7 +14,7 @@ FROM  ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rest test-all nightly interop kafka-tests client-suites clients soak spec pages site wheel check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants clean
+.PHONY: help setup demo test test-rest test-all nightly interop kafka-tests client-suites clients software soak spec pages site wheel check format lint types layers fast bench seeds ledger crash-points mutants lessons token-mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ client-suites: setup  ## the own tests of franz-go, sarama, librdkafka and kafka
 
 clients: setup  ## stock clients across seven faults, judged; writes docs/reference/clients.md (half an hour; ARGS='--client NAME')
 	.venv/bin/python -m devtools.report_cards $(ARGS)
+
+software: setup  ## Kafka Streams, Connect, Spark, Flink and more across killed brokers; writes docs/reference/software.md (half an hour; ARGS='--program NAME')
+	.venv/bin/python -m devtools.software $(ARGS)
 
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
 	SOAK_ROUNDS=$(ROUNDS) $(PYTEST) tests/durability -n 0 -s $(ARGS)

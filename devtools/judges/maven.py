@@ -114,9 +114,21 @@ _ZOOKEEPER_POM = """\
 """
 # ZooKeeper 3.8 needs the last two and does not name them; without configuration Logback logs at DEBUG.
 
+POM_OF = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>understudy</groupId>
+  <artifactId>{name}</artifactId>
+  <version>1</version>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</project>
+"""
+
 
 class NotFetched(Exception):
-    """Apache Kafka or ZooKeeper could not be fetched. The message names the reason and a remedy."""
+    """Artifacts could not be fetched. The message names the reason and a remedy."""
 
 
 def kafka_libs(environment: Mapping[str, str] = os.environ) -> Path:
@@ -152,6 +164,20 @@ def zookeeper_jars(version: str, environment: Mapping[str, str] = os.environ) ->
     what = f"Apache ZooKeeper {version}"
     folder = _cached(f"zookeeper-{version}", what, _ZOOKEEPER_POM.format(version=version), environment)
     return tuple(sorted(folder.glob("*.jar")))
+
+
+def jars(name: str, artifacts: Sequence[tuple[str, str, str]], environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder with the jars of some artifacts and of what they need: the cache, else fetched into it.
+
+    Args:
+        name: the folder's name in the cache; it has to change when a version does.
+        artifacts: group, artifact and version of each.
+
+    Raises:
+        NotFetched: there is no Maven, or it failed.
+    """
+    dependencies = "\n".join(_dependency(*each) for each in artifacts)
+    return _cached(name, name, POM_OF.format(name=name, dependencies=dependencies), environment)
 
 
 _KAFKA = f"Apache Kafka {VERSION}"

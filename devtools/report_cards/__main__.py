@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from devtools.building import NotBuilt
 from devtools.judges.maven import NotFetched, kafka_libs
-from devtools.report_cards.drivers import DRIVERS, MEMBERS, NotBuilt
+from devtools.report_cards.drivers import DRIVERS, MEMBERS
 from devtools.report_cards.judge import Card
 from devtools.report_cards.members import MEMBER_SCENES, run_members
 from devtools.report_cards.page import KAFKAS, OURS, PAGE, ROOT, load, page, store

@@ -11,17 +11,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
+from devtools.building import NotBuilt, run_build, tool
 from devtools.judges.maven import NotFetched, kafka_libs
 from devtools.report_cards.events import Event, Line, NotAnEvent, parse
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "clients"
-BUILD_TIMEOUT_S = 600
 END_TIMEOUT_S = 150
 """A driver may wait a minute for its last acknowledgements, ten seconds for its last records, and then closes."""
-
-
-class NotBuilt(Exception):
-    """A driver cannot run here. The message names the program that is missing, or has the end of the build's output."""
 
 
 def python_driver(name: str) -> Callable[[Path], list[str]]:
@@ -31,7 +27,7 @@ def python_driver(name: str) -> Callable[[Path], list[str]]:
 def go_driver(name: str, package: str = ".") -> Callable[[Path], list[str]]:
     def build(folder: Path) -> list[str]:
         binary = folder / name
-        _run([_program("go"), "build", "-o", str(binary), package], EXAMPLES / name)
+        run_build([tool("go"), "build", "-o", str(binary), package], EXAMPLES / name)
         return [str(binary)]
 
     return build
@@ -43,9 +39,9 @@ def java_driver(name: str) -> Callable[[Path], list[str]]:
             libs = kafka_libs()
         except NotFetched as why:
             raise NotBuilt(str(why)) from None
-        java, javac = _program("java"), _program("javac")
+        java, javac = tool("java"), tool("javac")
         source = EXAMPLES / "java" / f"{name}.java"
-        _run([javac, "-cp", f"{libs}/*", "-d", str(folder), str(source)], folder)
+        run_build([javac, "-cp", f"{libs}/*", "-d", str(folder), str(source)], folder)
         return [java, "-Xmx128m", "-XX:+UseSerialGC", "-cp", f"{folder}:{libs}/*", name]
 
     return build
@@ -55,8 +51,8 @@ def node_driver(name: str, program: str = "drive.mjs") -> Callable[[Path], list[
     def build(folder: Path) -> list[str]:
         for source in ("package.json", program):
             shutil.copy(EXAMPLES / name / source, folder)
-        _run([_program("npm"), "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"], folder)
-        return [_program("node"), str(folder / program)]
+        run_build([tool("npm"), "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"], folder)
+        return [tool("node"), str(folder / program)]
 
     return build
 
@@ -171,19 +167,3 @@ def end_all(drivers: list[Driver]) -> None:
     deadline = time.monotonic() + END_TIMEOUT_S
     for driver in drivers:
         driver.wait(max(0.1, deadline - time.monotonic()))
-
-
-def _program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise NotBuilt(f"there is no {name} on the PATH; install it")
-    return found
-
-
-def _run(command: list[str], folder: Path) -> None:
-    try:
-        ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        raise NotBuilt(f"{' '.join(command[:2])} took more than {BUILD_TIMEOUT_S} s") from None
-    if ran.returncode != 0:
-        raise NotBuilt(f"{' '.join(command[:2])} failed:\n{(ran.stdout + ran.stderr)[-2000:]}")

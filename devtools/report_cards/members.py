@@ -115,11 +115,19 @@ def judge_group(
 
 
 class Feed:
-    """A producer that sends to every partition of some topics, and knows what was acknowledged."""
+    """An idempotent producer that sends the numbers 0, 1, 2, … to every partition of some topics.
+
+    Attributes:
+        acknowledged: by topic, each number that was acknowledged, by its partition and offset.
+        sent: how many numbers have been sent to each topic.
+    """
 
     def __init__(self, bootstrap: str, topics: Sequence[str]) -> None:
-        self.acknowledged: dict[str, set[tuple[int, int]]] = {topic: set() for topic in topics}
-        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+        self.acknowledged: dict[str, dict[tuple[int, int], int]] = {topic: {} for topic in topics}
+        self.sent = 0
+        self._producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0}
+        )
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="feed", daemon=True)
 
@@ -138,14 +146,17 @@ class Feed:
                 self._producer.produce(
                     topic, str(value).encode(), partition=value % PARTITIONS, on_delivery=self._delivered
                 )
+            self.sent = value + 1
             self._producer.poll(0)
             if self._stopping.wait(_SEND_EVERY_S):
                 return
 
     def _delivered(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        if error is None and topic is not None and partition is not None and offset is not None and offset >= 0:
-            self.acknowledged[topic].add((partition, offset))
+        topic, partition, offset, value = message.topic(), message.partition(), message.offset(), message.value()
+        if error is not None or topic is None or partition is None or offset is None or value is None:
+            return
+        if offset >= 0:
+            self.acknowledged[topic][partition, offset] = int(value)
 
 
 def run_members(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from devtools.report_cards.drivers import DRIVERS, EXAMPLES, Driver, NotBuilt, go_driver
+from devtools.building import NotBuilt
+from devtools.report_cards.drivers import DRIVERS, EXAMPLES, Driver, go_driver
 from devtools.report_cards.events import (
     Admin,
     Assigned,
