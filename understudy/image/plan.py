@@ -12,7 +12,7 @@ from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.config.reading import read_config
 from understudy.image.create_topics import TopicToCreate, read_topics
-from understudy.image.kraft import Translation, is_kraft, translate
+from understudy.image.kraft import ROLES, Translation, is_kraft, translate
 from understudy.image.listeners import DEFAULT_PORT as KAFKA_PORT
 from understudy.image.listeners import EMPTY_HOST, derived_listeners
 from understudy.image.variables import CLUSTER_ID, KafkaVariables, read_variables
@@ -35,6 +35,12 @@ _ALONE: Final = {
     "group.initial.rebalance.delay.ms": "0",
 }
 """Defaults of a broker that is alone, as in the configurations of Kafka's images for one broker."""
+
+
+_ROLES_WITHOUT_EFFECT: Final = (
+    "process.roles is without effect beside zookeeper.connect: this is a broker in ZooKeeper mode, with the ZooKeeper "
+    "server at {connect}."
+)
 
 
 class Plan(NamedTuple):
@@ -119,8 +125,11 @@ def _defaults(variables: KafkaVariables, properties: Mapping[str, str]) -> dict[
 
 def _in_zookeeper_mode(properties: dict[str, str]) -> Translation:
     """Return a node that is configured for ZooKeeper mode; without `zookeeper.connect` it has a server of its own."""
-    kept = {key: value for key, value in properties.items() if key != "process.roles"}
-    return Translation(kept, True, None if "zookeeper.connect" in kept else DEFAULT_PORT, ())
+    kept = {key: value for key, value in properties.items() if key != ROLES}
+    if (connect := kept.get("zookeeper.connect")) is None:
+        return Translation(kept, True, DEFAULT_PORT, ())
+    sentences = (_ROLES_WITHOUT_EFFECT.format(connect=connect),) if ROLES in properties else ()
+    return Translation(kept, True, None, sentences)
 
 
 def _ignored(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -93,6 +93,24 @@ def test_a_kraft_node_is_a_broker_beside_the_zookeeper_of_all() -> None:
     assert len(chosen.notes) == 2
 
 
+def test_a_kraft_node_with_a_zookeeper_of_its_own_is_a_broker_and_has_the_lines_that_programs_wait_for() -> None:
+    """Testcontainers always sets the roles, and waits for KRaft's lines."""
+    chosen = plan(
+        {
+            "KAFKA_PROCESS_ROLES": "broker,controller",
+            "KAFKA_NODE_ID": "2",
+            "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9094",
+            "KAFKA_ZOOKEEPER_CONNECT": "zookeeper:2181",
+        }
+    )
+    assert chosen.broker is not None
+    assert chosen.broker.broker_id == 2
+    assert chosen.broker.zookeeper_connect == "zookeeper:2181"
+    assert chosen.zookeeper is None
+    assert chosen.in_place_of_kraft
+    assert any("process.roles is without effect beside zookeeper.connect" in note for note in chosen.notes)
+
+
 def test_confluent_local_has_its_roles_and_listener_names_by_itself() -> None:
     environment = {
         "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka:29092,PLAINTEXT_HOST://localhost:9092",
