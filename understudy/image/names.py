@@ -21,7 +21,7 @@ SERVERS: Final[Mapping[str, str]] = {
 """Servers by the names of the scripts that start them."""
 
 STOPPERS: Final = ("kafka-server-stop", "zookeeper-server-stop")
-PROGRAMS: Final[tuple[str, ...]] = ()
+PROGRAMS: Final = ("cub", "ub", "nc")
 OTHERS: Final = ("kafka-storage", "kafka-run-class", "zkServer", "zkCli")
 
 SCRIPTS: Final = (*TOOL_SCRIPTS, *SERVERS, *STOPPERS, *OTHERS)

@@ -34,6 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if server := names.SERVERS.get(name):
         return _serve(server, words)
     match name:
+        case "cub" | "ub":
+            from understudy.image.cub import main as cub  # noqa: PLC0415  the scripts of Kafka's tools do not need it
+
+            return cub(words)
+        case "nc":
+            from understudy.image.netcat import main as netcat  # noqa: PLC0415  the scripts of Kafka's tools do not need it
+
+            return netcat(words)
         case "kafka-run-class":
             return _run_class(words)
         case "kafka-storage":

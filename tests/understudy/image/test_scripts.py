@@ -114,3 +114,10 @@ def test_everything_is_installed_below_a_folder(tmp_path: Path) -> None:
     assert run.read_text().startswith("#!/bin/sh\n")
     assert run.stat().st_mode & 0o777 == 0o777
     assert (tmp_path / "var/lib/kafka/data").stat().st_mode & 0o777 == 0o777
+
+
+def test_wait_scripts_find_cub_and_nc(capsys: pytest.CaptureFixture[str]) -> None:
+    (port,) = free_ports(1)
+    assert scripts.main(["nc", "-z", "127.0.0.1", str(port)]) == 1
+    assert scripts.main(["/usr/bin/cub", "listeners", "PLAINTEXT://kafka:9092"]) == 0
+    assert capsys.readouterr().out.strip() == "PLAINTEXT://0.0.0.0:9092"
