@@ -43,7 +43,7 @@ from understudy.foundation.wire.messages.fetch import (
 )
 from understudy.foundation.wire.registry import api_of
 
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
 _API: Final = api_of(FetchRequest)
 _SESSION_ERRORS: Final = frozenset(
@@ -56,6 +56,8 @@ MAX_WAIT_MS = 60_000
 
 async def handle(services: BrokerServices, request: FetchRequest, context: RequestContext) -> FetchResponse:
     version = context.api_version
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        return _refused(request, Errors.UNKNOWN_SERVER_ERROR, version)
     armed = armed_answers.find(services, _API, request, context, (Named(),))
     if armed is not None and armed.code in _SESSION_ERRORS:
         armed_answers.note(services, armed, _API, context, ())
@@ -112,6 +114,33 @@ async def handle(services: BrokerServices, request: FetchRequest, context: Reque
 
 
 # ------------------------------------------------------------------ requests
+
+
+def _refused(request: FetchRequest, error: Errors, version: int) -> FetchResponse:
+    """Return the answer to a request that is refused as a whole. Mirrors `FetchRequest.getErrorResponse`.
+
+    Before version 13 each partition also has the error, for clients that do not look at the error of the response.
+    """
+    topics = () if version >= FIRST_VERSION_BY_TOPIC_ID else request.topics
+    return FetchResponse(
+        error_code=error,
+        session_id=request.session_id,
+        responses=tuple(
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=tuple(
+                    PartitionData(
+                        partition_index=each.partition,
+                        error_code=error,
+                        high_watermark=-1,
+                        aborted_transactions=(),
+                    )
+                    for each in topic.partitions
+                ),
+            )
+            for topic in topics
+        ),
+    )
 
 
 def _rack_to_choose_by(services: BrokerServices, request: FetchRequest, version: int) -> str:

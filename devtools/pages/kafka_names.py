@@ -408,6 +408,7 @@ brokers/apis/fencing.py
 brokers/apis/fetch.py
   kafka.server.KafkaApis.handleFetchRequest handle
   kafka.server.DelayedFetch
+  org.apache.kafka.common.requests.FetchRequest.getErrorResponse
 brokers/apis/fetch_reading.py
   kafka.server.ReplicaManager.readFromLog FetchReading
 brokers/apis/leader_hints.py

@@ -126,7 +126,7 @@ _MASK: Final = 0xFFFF_FFFF
 
 @lru_cache(maxsize=64)
 def _header_checksum(descriptor: bytes) -> int:
-    """Return the second byte of the XXH32 of a descriptor. It has 2 or 10 bytes; more than 15 are hashed otherwise."""
+    """Return the second byte of a descriptor's xxHash of 32 bits. It has 2 or 10 bytes; from 16 on the hash differs."""
     value = _PRIME_5 + len(descriptor)
     words = len(descriptor) // 4 * 4
     for at in range(0, words, 4):

@@ -170,6 +170,21 @@ def test_partition_that_is_led_here_but_not_in_the_metadata_cache_is_unknown() -
     assert error_of(asyncio.run(scenario())) is Errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@pytest.mark.parametrize("isolation_level", [-1, 2])
+@pytest.mark.parametrize("version", [11, 12, 13, 17])
+def test_an_unknown_isolation_level_refuses_the_fetch(isolation_level: int, version: int) -> None:
+    async def scenario() -> FetchResponse:
+        harness = BrokerHarness()
+        harness.become_leader("orders", 0)
+        return await answer(harness, replace(request(CONSUMER), isolation_level=isolation_level), version)
+
+    response = asyncio.run(scenario())
+    assert Errors(response.error_code) is Errors.UNKNOWN_SERVER_ERROR
+    # Clients of older versions look at the errors of partitions.
+    codes = [each.error_code for topic in response.responses for each in topic.partitions]
+    assert codes == ([Errors.UNKNOWN_SERVER_ERROR] if version < 13 else [])
+
+
 def test_fetch_without_min_bytes_does_not_wait() -> None:
     async def scenario() -> FetchResponse:
         harness = BrokerHarness()
