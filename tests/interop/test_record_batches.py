@@ -8,10 +8,13 @@ docs/inside/fidelity.md.
 from __future__ import annotations
 
 import asyncio
+import re
 import struct
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 import cramjam
@@ -33,10 +36,13 @@ from tests.foundation.records.compressed import (
     zstd_frames,
 )
 from tests.foundation.records.test_message_set import message
+from tests.interop.mixed import settle
+from tests.interop.tools import Outcome, Tools
+from tests.understudy.kafka_tools.our_tools import OurTools
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
-from understudy.foundation.records.batch import HEADER, encode_batch
+from understudy.foundation.records.batch import HEADER, encode_batch, place
 from understudy.foundation.records.compression import Compression, compress
 from understudy.foundation.records.record import Record, encode_records
 from understudy.foundation.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -45,6 +51,7 @@ from understudy.foundation.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from understudy.foundation.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from understudy.foundation.wire.messages.list_offsets import (
     LATEST_TIMESTAMP,
     ListOffsetsPartition,
@@ -59,6 +66,7 @@ pytestmark = [pytest.mark.xdist_group("record batches"), pytest.mark.timeout(600
 T = TypeVar("T")
 
 TOPIC: Final = "odd"
+SEGMENT: Final = "00000000000000000000.log"
 AN_HOUR_MS: Final = "3600000"
 PROPERTIES: Final = {
     "auto.create.topics.enable": "false",
@@ -130,7 +138,7 @@ OLD: Final = {
 
 
 def of_each_codec() -> Iterator[tuple[str, Sent]]:
-    """What is sent in each codec, by a name."""
+    """The same kinds of batches in each codec, by name."""
     for name, sent in CODECS.items():
         codec = Compression[name.upper()]
         whole = compress(RECORDS, codec)
@@ -396,8 +404,7 @@ async def all_offsets(channel: RequestChannel) -> dict[str, Any]:
     for name, (batches, before, _) in LOGS.items():
         topic = topic_of(name)
         for each in batches:
-            data = (TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=each),)),)
-            await channel.request(ProduceRequest(acks=1, timeout_ms=10_000, topic_data=data), 9, timeout_ms=15_000)
+            assert await append(channel, topic=topic, records=each) == 0
         if before:
             deleted = DeleteRecordsTopic(
                 name=topic, partitions=(DeleteRecordsPartition(partition_index=0, offset=before),)
@@ -442,3 +449,95 @@ def test_offsets_of_times_are_listed_as_by_kafka(both: Both) -> None:
         if kafkas[each] != ours[each] and each not in behind
     ]
     assert not different, "\n".join(different)
+
+
+# ------------------------------------------------------------------ Fetch
+
+
+def test_an_unknown_isolation_level_refuses_a_fetch_as_by_kafka(both: Both) -> None:
+    for cluster in both:
+        create(cluster, "isolated", 2)
+    kafkas, ours = (with_channel(cluster, all_fetches) for cluster in both)
+    different = [
+        f"{each}\n  Kafka: {kafkas[each]}\n  ours:  {ours[each]}" for each in ours if kafkas[each] != ours[each]
+    ]
+    assert not different, "\n".join(different)
+
+
+async def all_fetches(channel: RequestChannel) -> dict[tuple[int, int, int], Any]:
+    found = {}
+    for version in (4, 6, 11, 12):
+        for isolation in (-1, 0, 1, 2):
+            for replica in (-1, -2):
+                partitions = tuple(FetchPartition(partition=number, fetch_offset=0) for number in (0, 1))
+                request = FetchRequest(
+                    replica_id=replica,
+                    max_wait_ms=0,
+                    isolation_level=isolation,
+                    topics=(FetchTopic(topic="isolated", partitions=partitions),),
+                )
+                answer: Any = await channel.request(request, version, timeout_ms=15_000)
+                found[version, isolation, replica] = msgspec.to_builtins(answer)
+    return found
+
+
+# ------------------------------------------------------------------ logs with such batches
+
+BEFORE: Final = at(100)
+UNREADABLE: Final = {
+    "linked-blocks": batch(lz4_linked(plain(b"a")), 3, count=1),
+    "no-records": batch(lz4_frame(b""), 3, count=1),
+    "codec-5": batch(plain(b"a"), 5, count=1),
+}
+"""Batches that no broker appends, by topics; a log may have them from a broker that did not check them."""
+
+
+def test_batches_that_cannot_be_read_stop_our_tools_as_kafkas(both: Both, tools: Tools, tmp_path: Path) -> None:
+    """A batch that can be read comes first in each log; it is shown by both."""
+    for cluster in both:
+        put_into_logs(cluster)
+    dumped = {name: f"kafka-dump-log --deep-iteration --files {{}}/{name}-0/{SEGMENT}" for name in UNREADABLE}
+    consumed = "kafka-console-consumer --topic linked-blocks --partition 0 --offset earliest --bootstrap-server "
+    for name, line in dumped.items():
+        kafkas = tools.run(line.format(data_of(both.kafkas)))
+        ours = OurTools(both.ours, tmp_path).run(line.format(data_of(both.ours)))
+        assert errors(ours, 1) == errors(kafkas, 1), name
+        if name != "codec-5":  # of which Kafka prints a part of the line
+            assert ours.stdout.splitlines()[1:] == kafkas.stdout.splitlines()[1:]
+    kafkas = tools.run(consumed + both.kafkas.bootstrap)
+    ours = OurTools(both.ours, tmp_path).run(consumed + both.ours.bootstrap)
+    assert (ours.stdout, errors(ours, 2)) == (kafkas.stdout, errors(kafkas, 2))
+    assert ours.stdout == "x" * 100 + "\n"
+
+
+def errors(outcome: Outcome, depth: int) -> tuple[int, list[str]]:
+    """The exit code, and the classes of an exception and its causes."""
+    line = r'^(?:Caused by: |Exception in thread "main" )?((?:[a-z]+\.)+[A-Za-z]+Exception)'
+    return outcome.rc, re.findall(line, outcome.stderr, re.MULTILINE)[:depth]
+
+
+def put_into_logs(cluster: LocalCluster) -> None:
+    """Write each batch behind another one, while the broker is stopped."""
+    for name in UNREADABLE:
+        create(cluster, name, 1)
+        assert with_channel(cluster, partial(append, topic=name, records=BEFORE)) == 0
+    broker = cluster.broker(1)
+    broker.stop()
+    for name, records in UNREADABLE.items():
+        placed = bytearray(records)
+        place(placed, 0, base_offset=1, leader_epoch=0)
+        with (data_of(cluster) / f"{name}-0" / SEGMENT).open("ab") as file:
+            file.write(placed)
+    broker.start()
+    settle(cluster, [1])
+
+
+async def append(channel: RequestChannel, *, topic: str, records: bytes) -> int:
+    data = (TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=records),)),)
+    request = ProduceRequest(acks=1, timeout_ms=10_000, topic_data=data)
+    answer: Any = await channel.request(request, 9, timeout_ms=15_000)
+    return int(answer.responses[0].partition_responses[0].error_code)
+
+
+def data_of(cluster: LocalCluster) -> Path:
+    return cluster.directory / "broker-1" / "data"

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from understudy.brokers.config.config_def import java_int
 from understudy.clusters.clients.connections import Connections, NoLeader
-from understudy.clusters.clients.consumer import Consumed
+from understudy.clusters.clients.consumer import Consumed, UnreadableRecords
 from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupConsumer
 from understudy.clusters.clients.group_member import MemberRefused, MemberSettings
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.kafka_tools.client_properties import is_true, key_values, one_of, properties_of, whole_number
 from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, print_uncaught, read_properties
-from understudy.kafka_tools.errors import CONFIG, TIMEOUT, ToolError, UsageError
+from understudy.kafka_tools.errors import CONFIG, KAFKA_EXCEPTION, TIMEOUT, ToolError, UsageError, unreadable
 from understudy.kafka_tools.message_formatters import DEFAULT, Formatter, formatter_of
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse, java_number
 from understudy.kafka_tools.topic_filter import include_list
@@ -164,7 +164,13 @@ def consumer_settings(
 
 def refused(error: MemberRefused) -> ToolError:
     """Return the exception with which Kafka's consumer ends if a group refuses it."""
-    return ToolError("org.apache.kafka.common.KafkaException", f"Unexpected error in join group response: {error}")
+    return ToolError(KAFKA_EXCEPTION, f"Unexpected error in join group response: {error}")
+
+
+def stopped(error: UnreadableRecords) -> ToolError:
+    """Return the exception with which Kafka's consumer stops at records that it cannot read."""
+    cause = error.__cause__
+    return ToolError(KAFKA_EXCEPTION, str(error), cause=unreadable(cause) if isinstance(cause, ValueError) else None)
 
 
 # ---------------------------------------------------------------------- records
@@ -228,6 +234,9 @@ async def _consume(
                 console.log("ERROR", "Error processing message, terminating consumer process: ", LOGGER)
                 console.error(TIMEOUT)
                 return
+    except UnreadableRecords as error:
+        console.log("ERROR", "Error processing message, terminating consumer process: ", LOGGER)
+        console.error(stopped(error).trace, end="")
     except BrokenPipeError:
         console.error("Unable to write to standard out, closing consumer.")
     finally:

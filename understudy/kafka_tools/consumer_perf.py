@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from understudy.clusters.clients.consumer import UnreadableRecords
 from understudy.clusters.clients.group_consumer import GroupConsumer
 from understudy.clusters.clients.group_member import MemberRefused
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, print_trace, read_properties
-from understudy.kafka_tools.consume import consumer_settings, refused
+from understudy.kafka_tools.consume import consumer_settings, refused, stopped
 from understudy.kafka_tools.errors import ToolError, UsageError, illegal_argument
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, java_number
 
@@ -85,6 +86,8 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         await measured.run(consumer)
     except MemberRefused as error:
         raise refused(error) from None
+    except UnreadableRecords as error:
+        raise stopped(error) from None
     finally:
         await consumer.close()
     if not is_detailed:

@@ -5,16 +5,16 @@ It reads the files of a broker, ours or Kafka's, and needs no cluster. Mirrors K
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Final
 
 from understudy.foundation.records.batch import NO_SEQUENCE, BatchHeader, RecordBatch, check_crc
-from understudy.foundation.records.errors import CorruptRecord, InvalidRecord
-from understudy.foundation.records.record import Record, records
+from understudy.foundation.records.compression import COMPRESSION_MASK
+from understudy.foundation.records.errors import CorruptRecord, NotDecompressed
+from understudy.foundation.records.record import Record
 from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught
-from understudy.kafka_tools.errors import API, ToolError
+from understudy.kafka_tools.errors import INVALID_RECORD, ToolError, illegal_argument
 from understudy.kafka_tools.index_dumps import (
     IndexChecks,
     IndexFindings,
@@ -26,7 +26,7 @@ from understudy.kafka_tools.index_dumps import (
 )
 from understudy.kafka_tools.options import Flag, Options, java_number
 from understudy.kafka_tools.record_decoders import Parser, parse_offsets, parser_of
-from understudy.kafka_tools.segment_files import base_offset_of, batches_in, in_file
+from understudy.kafka_tools.segment_files import base_offset_of, batches_in, in_file, records_in
 
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 ALL_BYTES = 2**31 - 1
@@ -137,7 +137,7 @@ def _dump_log(path: Path, options: Options, console: Console, findings: IndexFin
             valid_bytes += batch.header.size
             if not is_deep:
                 continue
-            for record in _records(batch):
+            for record in records_in(batch):
                 if last_offset not in (-1, record.offset - 1):
                     findings.gaps.setdefault(path.absolute(), []).append(Pair(last_offset, record.offset))
                 last_offset = record.offset
@@ -146,15 +146,14 @@ def _dump_log(path: Path, options: Options, console: Console, findings: IndexFin
             console.print(f"Found {len(log) - valid_bytes} invalid bytes at the end of {path.name}")
 
 
-def _records(batch: RecordBatch) -> Sequence[Record]:
-    try:
-        return list(records(batch))
-    except (CorruptRecord, InvalidRecord) as error:
-        raise ToolError(f"{API}InvalidRecordException", str(error)) from None
-
-
 def _batch_line(batch: RecordBatch, position: int) -> str:
+    """Return the line about a batch. Raises ToolError if its codec is unknown."""
     header = batch.header
+    try:
+        codec = header.compression
+    except NotDecompressed:
+        number = header.attributes & COMPRESSION_MASK
+        raise illegal_argument(f"Unknown compression type id: {number}") from None
     try:
         check_crc(batch)
     except CorruptRecord:
@@ -169,7 +168,7 @@ def _batch_line(batch: RecordBatch, position: int) -> str:
         f"producerEpoch: {header.producer_epoch} partitionLeaderEpoch: {header.partition_leader_epoch} "
         f"isTransactional: {_java(header.is_transactional)} isControl: {_java(header.is_control)} "
         f"deleteHorizonMs: {shown_horizon} position: {position} {_timestamp_type(header)}: {header.max_timestamp} "
-        f"size: {header.size} magic: {header.magic} compresscodec: {header.compression.name.lower()} "
+        f"size: {header.size} magic: {header.magic} compresscodec: {codec.name.lower()} "
         f"crc: {header.crc} isvalid: {_java(is_valid)}"
     )
 
@@ -200,7 +199,7 @@ def _control(record: Record) -> str:
     """Return the text of a control record; raises ToolError if its key cannot be read."""
     key, value = record.key or b"", record.value or b""
     if len(key) < _CONTROL_KEY.size:
-        raise ToolError(f"{API}InvalidRecordException", f"the key of a control record has {len(key)} bytes, not 4")
+        raise ToolError(INVALID_RECORD, f"the key of a control record has {len(key)} bytes, not 4")
     _, number = _CONTROL_KEY.unpack_from(key)
     name = _CONTROL_TYPES[number] if 0 <= number < len(_CONTROL_TYPES) else "UNKNOWN"
     if name in ("ABORT", "COMMIT") and len(value) >= _MARKER.size:

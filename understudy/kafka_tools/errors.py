@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from understudy.foundation.cluster.errors import MALFORMED_REQUEST, Errors
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, NotDecompressed
 
 API = "org.apache.kafka.common.errors."
 INVALID_CONFIGURATION = f"{API}InvalidConfigurationException"
@@ -17,6 +18,8 @@ ILLEGAL_ARGUMENT = "java.lang.IllegalArgumentException"
 COMMAND_FAILED = "org.apache.kafka.server.common.AdminCommandFailedException"
 OPERATION_FAILED = "org.apache.kafka.server.common.AdminOperationException"
 EXECUTION = "java.util.concurrent.ExecutionException"
+KAFKA_EXCEPTION = "org.apache.kafka.common.KafkaException"
+INVALID_RECORD = "org.apache.kafka.common.InvalidRecordException"
 RUNTIME = "java.lang.RuntimeException"
 JOPTSIMPLE = "joptsimple."
 TERSE = "org.apache.kafka.tools.TerseException"
@@ -192,6 +195,20 @@ def error_of(code: int, message: str | None = None) -> ToolError:
 def error_named(name: str) -> ToolError | None:
     """Return the exception of an error code by Kafka's name of it; None if there is no such code."""
     return error_of(Errors[name]) if name in Errors.__members__ else None
+
+
+def unreadable(error: ValueError) -> ToolError:
+    """Return the exception that Kafka raises for records that cannot be read."""
+    match error:
+        case NotDecompressed():
+            kind = KAFKA_EXCEPTION
+        case CorruptRecord():
+            kind = f"{API}CorruptRecordException"
+        case InvalidRecord():
+            kind = INVALID_RECORD
+        case _:
+            kind = f"{API}UnsupportedVersionException"
+    return ToolError(kind, str(error))
 
 
 def because_of(cause: ToolError, kind: str) -> ToolError:

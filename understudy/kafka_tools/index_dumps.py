@@ -13,10 +13,9 @@ from typing import Final, NamedTuple
 
 from understudy.brokers.log import producer_snapshot
 from understudy.foundation.records.batch import NO_TIMESTAMP, RecordBatch
-from understudy.foundation.records.record import records
 from understudy.kafka_tools.console import Console
 from understudy.kafka_tools.errors import ToolError
-from understudy.kafka_tools.segment_files import base_offset_of, batches_in, in_file, read_bytes
+from understudy.kafka_tools.segment_files import base_offset_of, batches_in, in_file, read_bytes, records_in
 
 _OFFSET_ENTRY: Final = Struct(">ii")
 _TIME_ENTRY: Final = Struct(">qi")
@@ -137,7 +136,7 @@ def _compare(path: Path, entry: Pair, batch: RecordBatch | None, previous: int, 
         found = _NO_OFFSET if batch is None else batch.header.last_offset
         findings.offsets_not_found.setdefault(path, []).append(Pair(offset, found))
         return
-    in_log = max((record.timestamp for record in records(batch)), default=NO_TIMESTAMP)
+    in_log = max((record.timestamp for record in records_in(batch)), default=NO_TIMESTAMP)
     if in_log != timestamp:
         findings.timestamps.setdefault(path, []).append(Pair(timestamp, in_log))
     if previous >= timestamp:

@@ -11,9 +11,7 @@ from typing import NamedTuple
 
 from understudy.foundation.records.record import Header
 from understudy.kafka_tools.client_properties import is_true
-from understudy.kafka_tools.errors import ToolError
-
-KAFKA_EXCEPTION = "org.apache.kafka.common.KafkaException"
+from understudy.kafka_tools.errors import KAFKA_EXCEPTION, ToolError
 
 
 class Said(NamedTuple):

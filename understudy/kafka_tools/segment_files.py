@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from understudy.foundation.records.batch import RecordBatch, batches
-from understudy.foundation.records.errors import CorruptRecord, UnsupportedMagic
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
+from understudy.foundation.records.record import Record, records
 from understudy.foundation.records.varint import Buffer
-from understudy.kafka_tools.errors import API, ToolError
+from understudy.kafka_tools.errors import API, ToolError, unreadable
 
 
 @contextmanager
@@ -51,6 +52,14 @@ def batches_in(log: Buffer, path: Path) -> Iterator[RecordBatch]:
         raise ToolError(f"{API}CorruptRecordException", f"{error} in file {path}.") from None
     except UnsupportedMagic as error:
         raise ToolError(f"{API}UnsupportedVersionException", f"{error}, in file {path}") from None
+
+
+def records_in(batch: RecordBatch) -> list[Record]:
+    """Return the records of a batch. Raises ToolError if they cannot be read."""
+    try:
+        return list(records(batch))
+    except (CorruptRecord, InvalidRecord) as error:
+        raise unreadable(error) from None
 
 
 def _unreadable(path: Path, error: OSError) -> ToolError:

@@ -6,13 +6,24 @@ import io
 
 import pytest
 
+from tests.brokers.peers import ScriptedPeer
+from tests.foundation.records.compressed import lz4_linked
+from tests.understudy.clusters.clients.test_batching_producer import LoopClock
+from tests.understudy.clusters.clients.test_group_consumer import broker
 from understudy.clusters.clients.consumer import Consumed
+from understudy.clusters.simulated.loop import new_loop
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.records.record import Header, Record
+from understudy.foundation.records.batch import encode_batch
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.record import Header, Record, encode_records
+from understudy.foundation.wire.headers import RequestHeader
+from understudy.foundation.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from understudy.foundation.wire.messages.group_metadata import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from understudy.foundation.wire.schema import Message
 from understudy.foundation.wire.version_prefixed import encode_prefixed
 from understudy.kafka_tools.client_properties import acks_of, compression_of, key_values, whole_number
-from understudy.kafka_tools.console import Console
+from understudy.kafka_tools.console import Console, Surroundings
+from understudy.kafka_tools.consume import TOOL as CONSUME
 from understudy.kafka_tools.errors import ToolError
 from understudy.kafka_tools.line_reader import LineReader, Said
 from understudy.kafka_tools.message_formatters import DEFAULT, formatter_of
@@ -112,3 +123,33 @@ def test_a_wrong_property_is_named() -> None:
         acks_of({"acks": "0"})
     with pytest.raises(ToolError, match="String must be one of: none, gzip, snappy, lz4, zstd"):
         compression_of({"compression.type": "zip"})
+
+
+def poisoned(header: RequestHeader, request: Message) -> Message:
+    """Answer as a broker of topic `a` with a record, and then a batch that Kafka does not decompress."""
+    if not isinstance(request, FetchRequest):
+        return broker(header, request)
+    bad = encode_batch(lz4_linked(b"abc"), count=1, base_offset=11, compression=Compression.LZ4)
+    data = PartitionData(
+        partition_index=0, high_watermark=12, records=encode_records([Record(10, 1, None, b"v")]) + bad
+    )
+    return FetchResponse(responses=(FetchableTopicResponse(topic="a", partitions=(data,)),))
+
+
+def test_records_that_cannot_be_read_end_the_consumer_as_kafkas() -> None:
+    loop = new_loop()
+    out, err = io.BytesIO(), io.StringIO()
+    console = Console(io.TextIOWrapper(out, write_through=True), err, lambda: "[2026-01-01 00:00:00,000]")
+    surroundings = Surroundings(console, ScriptedPeer(poisoned), LoopClock(loop), "1")
+    words = ("--bootstrap-server", "h1:9092", "--topic", "a", "--partition", "0", "--offset", "10")
+    assert loop.run_until_complete(CONSUME.main(words, surroundings)) == 0
+    assert out.getvalue() == b"v\n"
+    assert err.getvalue().splitlines() == [
+        "[2026-01-01 00:00:00,000] ERROR Error processing message, terminating consumer process:  "
+        "(org.apache.kafka.tools.consumer.ConsoleConsumer)",
+        "org.apache.kafka.common.KafkaException: Received exception when fetching the next record from a-0. If needed, "
+        "please seek past the record to continue consumption.",
+        "Caused by: org.apache.kafka.common.KafkaException: records in lz4 have a frame that Kafka refuses: Dependent "
+        "block stream is unsupported; the producer has to write independent blocks",
+        "Processed a total of 1 messages",
+    ]

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.brokers.parts import StillClock
+from tests.foundation.records.compressed import lz4_frame, lz4_linked
 from tests.understudy.kafka_tools.test_command_lines import NoNetwork
 from understudy.brokers.log import producer_snapshot
 from understudy.brokers.log.producer_snapshot import ProducerEntry
 from understudy.foundation.records.batch import encode_batch
+from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.record import Header, Record, encode_records
 from understudy.foundation.wire.messages.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from understudy.foundation.wire.version_prefixed import encode_prefixed
@@ -64,6 +66,26 @@ def test_a_size_that_no_batch_has_ends_the_tool_with_kafkas_error(tmp_path: Path
     assert result.code == 1
     assert len(result.out) == 3
     assert result.err[0].startswith('Exception in thread "main" org.apache.kafka.common.errors.CorruptRecordException')
+
+
+def test_records_that_cannot_be_read_end_the_tool_with_kafkas_error(tmp_path: Path) -> None:
+    for records, kind in (
+        (lz4_linked(b"abc"), "org.apache.kafka.common.KafkaException: records in lz4"),
+        (lz4_frame(b""), "org.apache.kafka.common.InvalidRecordException: "),
+    ):
+        path = segment(tmp_path, encode_records(FIRST), encode_batch(records, count=1, compression=Compression.LZ4))
+        assert dump("--files", str(path)).code == 0
+        result = dump("--files", str(path), "--deep-iteration")
+        assert (result.code, "compresscodec: lz4" in result.out[-1]) == (1, True)
+        assert result.err[0].startswith(f'Exception in thread "main" {kind}')
+
+
+def test_an_unknown_codec_ends_the_tool_with_kafkas_error(tmp_path: Path) -> None:
+    batch = bytearray(encode_records(FIRST))
+    batch[22] = 6
+    result = dump("--files", str(segment(tmp_path, bytes(batch))))
+    message = "java.lang.IllegalArgumentException: Unknown compression type id: 6"
+    assert (result.code, result.err[0]) == (1, f'Exception in thread "main" {message}')
 
 
 def test_the_marker_of_a_transaction_is_decoded(tmp_path: Path) -> None:

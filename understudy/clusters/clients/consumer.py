@@ -11,6 +11,7 @@ from understudy.clusters.clients.record_requests import READ_COMMITTED, fetch_re
 from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.batch import RecordBatch, batches
+from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
 from understudy.foundation.records.record import Record, records
 from understudy.foundation.wire.messages.fetch import AbortedTransaction, FetchResponse, PartitionData
 from understudy.foundation.wire.messages.list_offsets import (
@@ -51,6 +52,19 @@ class Fetched(NamedTuple):
     error: Errors = Errors.NONE
 
 
+class UnreadableRecords(Exception):
+    """A partition's next records are damaged, or compressed in a way that Kafka does not read; the cause names it.
+
+    Has the message of the `KafkaException` with which Kafka's consumer ends.
+    """
+
+    def __init__(self, partition: TopicPartition) -> None:
+        super().__init__(
+            f"Received exception when fetching the next record from {partition}. If needed, please seek past the "
+            "record to continue consumption."
+        )
+
+
 class Consumer:
     """Reads up to the high watermark. Several polls may not run at the same time.
 
@@ -67,7 +81,11 @@ class Consumer:
         self._isolation_level = READ_COMMITTED if is_read_committed else 0
 
     async def poll(self, topic_partition: TopicPartition, offset: int, *, max_wait_ms: int = 500) -> Fetched:
-        """Return the records from `offset` on; none if the leader has none or cannot be read."""
+        """Return the records from `offset` on; none if the leader has none or cannot be read.
+
+        Raises:
+            UnreadableRecords: the first ones cannot be read.
+        """
         return (await self.fetch({topic_partition: offset}, max_wait_ms=max_wait_ms))[topic_partition]
 
     async def fetch(
@@ -76,6 +94,9 @@ class Consumer:
         """Return the records of partitions from their offsets on, as `poll` does for one.
 
         Each leader gets one request; it answers when one of its partitions has a record, or after `max_wait_ms`.
+
+        Raises:
+            UnreadableRecords: the first records of a partition cannot be read.
         """
         found: dict[TopicPartition, Fetched] = {}
         by_leader: dict[int, list[TopicPartition]] = {}
@@ -123,17 +144,24 @@ class Consumer:
             self._connections.forget_leader(topic_partition)
             code = Errors.UNKNOWN_SERVER_ERROR if data is None else data.error_code
             return Fetched((), offset, reason=error_name(code), error=error_for_code(code))
-        fetched = list(batches(data.records or b""))
         aborted = (data.aborted_transactions or ()) if self._isolation_level == READ_COMMITTED else ()
-        found = tuple(
-            Consumed(topic_partition, record.offset, record, batch.header.has_log_append_time)
-            for batch, is_read in committed(fetched, aborted)
-            if is_read
-            for record in records(batch)
-            if record.offset >= offset
-        )
-        # Not by the last record: compaction may have removed the records at the end of a batch.
-        return Fetched(found, max(offset, fetched[-1].header.next_offset) if fetched else offset)
+        found: list[Consumed] = []
+        next_offset = offset
+        try:
+            for batch, is_read in committed(batches(data.records or b""), aborted):
+                if is_read:
+                    found += (
+                        Consumed(topic_partition, record.offset, record, batch.header.has_log_append_time)
+                        for record in records(batch)
+                        if record.offset >= offset
+                    )
+                # Not by the last record: compaction may have removed the records at the end of a batch.
+                next_offset = max(offset, batch.header.next_offset)
+        except (CorruptRecord, InvalidRecord, UnsupportedMagic) as error:
+            if not found:
+                raise UnreadableRecords(topic_partition) from error
+            next_offset = max(next_offset, found[-1].offset + 1)
+        return Fetched(tuple(found), next_offset)
 
     async def end_offset(self, topic_partition: TopicPartition) -> int | None:
         """Return the offset after the last committed record; None if no leader returns it now.

@@ -90,6 +90,7 @@ class GroupConsumer:
 
         Raises:
             MemberRefused: the group does not accept this consumer.
+            UnreadableRecords: the next records of a partition cannot be read.
         """
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:

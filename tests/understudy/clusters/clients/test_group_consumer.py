@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from tests.brokers.peers import ScriptedPeer
+from tests.foundation.records.compressed import lz4_linked
 from tests.understudy.clusters.clients.test_batching_producer import LoopClock
 from understudy.clusters.clients.connections import Connections
+from understudy.clusters.clients.consumer import UnreadableRecords
 from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupConsumer
 from understudy.clusters.clients.group_member import MemberSettings
 from understudy.clusters.simulated.loop import new_loop
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.records.batch import HEADER, encode_batch
+from understudy.foundation.records.compression import Compression
+from understudy.foundation.records.errors import InvalidRecord, NotDecompressed
 from understudy.foundation.records.record import Record, encode_records
 from understudy.foundation.wire.headers import RequestHeader
 from understudy.foundation.wire.messages.fetch import (
@@ -153,6 +160,48 @@ def test_a_poll_brings_no_more_records_than_it_may() -> None:
 
 def test_a_poll_ends_in_time_where_no_broker_answers() -> None:
     assert values(reading((A0, 10)), answer=lambda *_: MetadataResponse()) == []
+
+
+def unreadable_from(offset: int) -> bytes:
+    """Three batches from offset 10 on, the second one with an lz4 frame that Kafka refuses."""
+    plain = encode_records([Record(offset, 1, None, b"12")])[HEADER.size :]
+    return b"".join(
+        (
+            encode_records([Record(10, 1, None, b"10"), Record(11, 1, None, b"11")]),
+            encode_batch(lz4_linked(plain), count=1, base_offset=offset, compression=Compression.LZ4),
+            encode_records([Record(13, 1, None, b"13")]),
+        )
+    )
+
+
+def cut_short() -> bytes:
+    """A batch of two records, of which the second one states more bytes than there are."""
+    whole = bytearray(encode_records([Record(10, 1, None, b"10"), Record(11, 1, None, b"11")]))
+    whole[HEADER.size + (len(whole) - HEADER.size) // 2] += 20
+    return bytes(whole)
+
+
+@pytest.mark.parametrize(
+    ("data", "before", "cause"),
+    [(unreadable_from(12), [b"10", b"11"], NotDecompressed), (cut_short(), [b"10"], InvalidRecord)],
+)
+def test_records_that_cannot_be_read_end_a_consumer_after_those_before_them(
+    data: bytes, before: list[bytes], cause: type[Exception]
+) -> None:
+    def answer(header: RequestHeader, request: Message) -> Message:
+        if not isinstance(request, FetchRequest):
+            return broker(header, request)
+        found = PartitionData(partition_index=0, high_watermark=END, records=data)
+        return FetchResponse(responses=(FetchableTopicResponse(topic="a", partitions=(found,)),))
+
+    async def use(consumer: GroupConsumer) -> None:
+        assert [each.record.value for each in await consumer.poll(50)] == before
+        for _ in range(2):
+            with pytest.raises(UnreadableRecords, match="fetching the next record from a-0") as raised:
+                await consumer.poll(50)
+            assert isinstance(raised.value.__cause__, cause)
+
+    consume(reading((A0, 10)), use, answer)
 
 
 def test_topics_are_found_by_name_without_internal_ones() -> None:
