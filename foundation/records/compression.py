@@ -42,6 +42,8 @@ _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_MAGIC_HEAD: Final = int.from_bytes(_XERIAL_MAGIC[:4], "big", signed=True)
 """First bytes of a stream, read as the size of a block."""
 _SNAPPY_BLOCK_BYTES: Final = 32 * 1024
+_MOST_OF_SNAPPY: Final = 22
+"""Factor by which a block grows at most: three bytes may stand for 64."""
 _SIZE: Final = struct.Struct(">i")
 
 _GZIP_MAGIC: Final = b"\x1f\x8b\x08"
@@ -215,7 +217,10 @@ def _check_snappy_header(header: memoryview) -> None:
 def _snappy_block(block: memoryview, limit: int, before: int) -> bytes:
     """Decompress a block that comes after `before` bytes of others."""
     try:
-        if before + cramjam.snappy.decompress_raw_len(block) > limit:
+        stated = cramjam.snappy.decompress_raw_len(block)
+        if stated > _MOST_OF_SNAPPY * len(block):
+            raise NotDecompressed(f"records are no snappy: a block of {len(block)} bytes states {stated}")
+        if before + stated > limit:
             raise RecordsTooLarge(_too_large(Compression.SNAPPY, limit))
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:

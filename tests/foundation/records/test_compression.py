@@ -123,6 +123,7 @@ def test_what_kafkas_streams_take_is_taken(codec: Compression, data: bytes) -> N
         (Compression.SNAPPY, snappy_stream(*PARTS) + snappy_stream()[:12]),
         (Compression.SNAPPY, snappy_stream()[:12]),
         (Compression.SNAPPY, snappy_stream(*PARTS) + snappy_stream(version=0)),
+        (Compression.SNAPPY, b"\xff\xff\xff\x7f" + GARBAGE),
         (Compression.LZ4, lz4_linked(WHOLE)),
         (Compression.LZ4, lz4_frame(WHOLE, flags=INDEPENDENT | BLOCK_CHECKSUM, block_checksum=7)),
         (Compression.LZ4, lz4_frame(bytes(70_000))),
