@@ -21,11 +21,32 @@ from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from understudy.foundation.wire.messages import alter_configs, incremental_alter_configs
+from understudy.foundation.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from understudy.foundation.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from understudy.foundation.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from understudy.foundation.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
+from understudy.foundation.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from understudy.foundation.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
+from understudy.foundation.wire.messages.api_versions import ApiVersionsRequest
+from understudy.foundation.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from understudy.foundation.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from understudy.foundation.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from understudy.foundation.wire.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
 from understudy.foundation.wire.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -37,14 +58,41 @@ from understudy.foundation.wire.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from understudy.foundation.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from understudy.foundation.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from understudy.foundation.wire.messages.describe_acls import DescribeAclsRequest
+from understudy.foundation.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from understudy.foundation.wire.messages.describe_cluster import DescribeClusterRequest
 from understudy.foundation.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from understudy.foundation.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
+from understudy.foundation.wire.messages.describe_transactions import DescribeTransactionsRequest
+from understudy.foundation.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
 from understudy.foundation.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from understudy.foundation.wire.messages.end_txn import EndTxnRequest
+from understudy.foundation.wire.messages.envelope import EnvelopeRequest
+from understudy.foundation.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from understudy.foundation.wire.messages.find_coordinator import FindCoordinatorRequest
 from understudy.foundation.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from understudy.foundation.wire.messages.list_transactions import ListTransactionsRequest
 from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from understudy.foundation.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
+from understudy.foundation.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from understudy.foundation.wire.messages.sasl_handshake import SaslHandshakeRequest
+from understudy.foundation.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from understudy.foundation.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from understudy.foundation.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from understudy.foundation.wire.network import ConnectionLost
 from understudy.foundation.wire.registry import api_of
 from understudy.foundation.wire.request_channel import RequestChannel
 from understudy.foundation.wire.schema import Message
@@ -416,3 +464,98 @@ def test_features_and_coordinators(both: Both) -> None:
         for kind in (-1, 2, 3)
     ]
     check(both, questions)
+
+
+# ------------------------------------------------------------------ what a cluster without security is asked
+
+
+def test_api_versions(both: Both) -> None:
+    """Every API, in its versions, and the features."""
+    hello = ApiVersionsRequest(client_software_name="odd", client_software_version="1")
+    check(both, [Asked(hello, version, broker) for version in range(5) for broker in (CONTROLLER, OTHER)])
+
+
+def test_requests_of_security(both: Both) -> None:
+    acl = AclCreation(resource_type=2, resource_name="a", principal="User:b", host="*", operation=3, permission_type=3)
+    named = DescribeAclsRequest(resource_type_filter=1, operation=1, permission_type=1)
+    acls = DeleteAclsFilter(resource_type_filter=2, operation=1, permission_type=1)
+    renewers = (CreatableRenewers(principal_type="User", principal_name="b"),)
+    by_versions: dict[Message, Iterable[int]] = {
+        SaslHandshakeRequest(mechanism="PLAIN"): range(2),
+        SaslAuthenticateRequest(auth_bytes=b"\0b\0c"): range(3),
+        named: range(4),
+        CreateAclsRequest(creations=(acl, acl)): range(4),
+        CreateAclsRequest(): range(4),
+        DeleteAclsRequest(filters=(acls, acls)): range(4),
+        CreateDelegationTokenRequest(renewers=renewers, max_lifetime_ms=-1): range(4),
+        CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="b"): (3,),
+        RenewDelegationTokenRequest(hmac=b"h"): range(3),
+        ExpireDelegationTokenRequest(hmac=b"h"): range(3),
+        DescribeDelegationTokenRequest(): range(4),
+        DescribeUserScramCredentialsRequest(): (0,),
+        DescribeUserScramCredentialsRequest(users=tuple(UserName(name=each) for each in ("x", "y", "y", ""))): (0,),
+        AlterUserScramCredentialsRequest(): (0,),
+        AlterUserScramCredentialsRequest(deletions=(ScramCredentialDeletion(name="x", mechanism=1),)): (0,),
+    }
+    check(both, [Asked(request, version) for request, versions in by_versions.items() for version in versions])
+
+
+def test_requests_of_quotas(both: Both) -> None:
+    filters = ("", "user", "client-id", "ip", "host", "user client-id", "user ip", "user user", "ip ip")
+    components = [
+        tuple(ComponentData(entity_type=each, match_type=2) for each in entities.split(" ")) for entities in filters
+    ]
+    questions = [
+        Asked(DescribeClientQuotasRequest(components=each), version)
+        for each in ((), *components)
+        for version in range(2)
+    ]
+    check(both, [*questions, *(Asked(AlterClientQuotasRequest(), version) for version in range(2))])
+
+
+def test_requests_of_transactions_while_there_is_no_transaction_coordinator(both: Both) -> None:
+    """No test of this module makes Kafka create `__transaction_state`."""
+
+    def partitions(*topics: tuple[str, int]) -> tuple[AddPartitionsToTxnTopic, ...]:
+        return tuple(AddPartitionsToTxnTopic(name=name, partitions=(index,)) for name, index in topics)
+
+    existing, mixed = partitions(("a", 0), ("b", 0)), partitions(("a", 0), ("nope", 0))
+    by_versions: dict[Message, Iterable[int]] = {}
+    for name, topics in (("t", existing), ("", existing), ("t", mixed), ("t", ())):
+        alone = AddPartitionsToTxnRequest(v3_and_below_transactional_id=name, v3_and_below_topics=topics)
+        verified = AddPartitionsToTxnTransaction(transactional_id=f"{name}v", topics=topics, verify_only=True)
+        added = AddPartitionsToTxnTransaction(transactional_id=name, topics=topics)
+        by_versions[alone] = range(4)
+        by_versions[AddPartitionsToTxnRequest(transactions=(added, verified))] = (4, 5)
+        by_versions[AddOffsetsToTxnRequest(transactional_id=name, group_id="g")] = range(5)
+        by_versions[EndTxnRequest(transactional_id=name, committed=True)] = range(5)
+    unknown = WritableTxnMarkerTopic(name="nope", partition_indexes=(0, 1))
+    by_versions |= {
+        WriteTxnMarkersRequest(): range(2),
+        WriteTxnMarkersRequest(markers=(WritableTxnMarker(producer_id=5, topics=(unknown,)),)): range(2),
+        DescribeTransactionsRequest(transactional_ids=("t", "")): (0,),
+        ListTransactionsRequest(): range(2),
+        ListTransactionsRequest(state_filters=("Ongoing", "ongoing", "Dead")): range(2),
+    }
+    offsets = (TxnOffsetCommitRequestPartition(committed_offset=1),)
+    commits = tuple(TxnOffsetCommitRequestTopic(name=name, partitions=offsets) for name in ("a", "nope"))
+    by_versions[TxnOffsetCommitRequest(transactional_id="t", group_id="g", topics=commits)] = range(5)
+    check(both, [Asked(request, version) for request, versions in by_versions.items() for version in versions])
+
+
+def test_requests_of_the_consumer_protocol_and_of_log_directories(both: Both) -> None:
+    nowhere = AlterReplicaLogDir(
+        path="/nowhere", topics=(AlterReplicaLogDirTopic(name="a", partitions=(0,)), AlterReplicaLogDirTopic(name="x"))
+    )
+    questions = [Asked(AlterReplicaLogDirsRequest(dirs=(nowhere,)), version) for version in range(3)]
+    questions += [
+        Asked(ConsumerGroupHeartbeatRequest(group_id="g", subscribed_topic_names=("a",)), 0),
+        Asked(ConsumerGroupDescribeRequest(group_ids=("g", "")), 0),
+    ]
+    check(both, questions)
+
+
+def test_an_envelope_closes_its_connection(both: Both) -> None:
+    for cluster in both:
+        with pytest.raises(ConnectionLost):
+            ask(cluster, Asked(EnvelopeRequest(request_data=b"\0", client_host_address=b"\x7f\0\0\1"), 0))

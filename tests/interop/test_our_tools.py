@@ -16,8 +16,8 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("our-tools-with-kafka")
 
-WITHOUT_OUR_TOOLS = {"api-versions", "cluster"}
-"""Scripts of tools that we do not have."""
+WITHOUT_OUR_TOOLS = {"api-versions", "cluster", "security"}
+"""Scripts of tools, or of entities, that we do not have."""
 
 
 @pytest.fixture(scope="module")

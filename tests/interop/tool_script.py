@@ -50,6 +50,8 @@ INDENT = "    "
 FIRST_TIMESTAMP = 1_700_000_000_000
 PRODUCE_VERSION = 9
 DESCRIBE_GROUPS_VERSION = 5
+BOOTSTRAP_FIRST = ("kafka-transactions",)
+"""Tools that take the bootstrap servers before the name of an action."""
 FOLDER = re.compile(r"<log of ([\w-]+)>")
 
 
@@ -146,7 +148,8 @@ class ScriptRunner:
         else:
             command, _, file = line.rest.partition(" < ")
             stdin = (self.tools.directory / file).read_text() if file else ""
-            command = f"{line.verb} {FOLDER.sub(self._log_folder, command)} {self._bootstrap(line)}"
+            words = [FOLDER.sub(self._log_folder, command), self._bootstrap(line)]
+            command = " ".join((line.verb, *(reversed(words) if line.verb in BOOTSTRAP_FIRST else words)))
         outcome = self.tools.run(command, stdin)
         return self._masked(f"exit code {outcome.rc}\n{outcome.stdout}\n{outcome.stderr}")
 
