@@ -25,6 +25,7 @@ from pathlib import Path
 import structlog
 
 from understudy.brokers.broker import KafkaBroker
+from understudy.brokers.config.accepted_keys import protections_without_effect
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.config.logger_levels import LoggerLevels
@@ -92,19 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     identity = LogIdentity(config.broker_id)
     configure_operator_log(sys.stderr, identity=identity, levels=levels, log_format=chosen_format)
-    unknown = unknown_keys(properties)
-    if unknown:
-        log.warning("these configurations are not known", keys=unknown)
-    out_of_reach = config.endpoints_out_of_reach()
-    if out_of_reach:
-        log.warning(
-            "listeners that are advertised to other machines are bound to the loopback address only: give them a host "
-            "in listeners, such as 0.0.0.0",
-            listeners=[f"{at.listener}://{at.host}:{at.port}" for at in out_of_reach],
-        )
-    if config.understudy_switches_off:
-        off = config.understudy_switches_off
-        log.warning("protections against known faults are switched off: this broker may lose data", switches=off)
+    warn_of(properties, config)
     try:
         return asyncio.run(run(config, levels, identity))
     except START_FAILURES as error:
@@ -113,6 +102,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokerFailed as error:
         log.error("exiting Kafka due to fatal exception", why=str(error), exc_info=error.__cause__)
         return FAILED
+
+
+def warn_of(properties: Mapping[str, str], config: KafkaConfig) -> None:
+    """Log what an operator may not expect of a configuration that is accepted."""
+    unknown = unknown_keys(properties)
+    if unknown:
+        log.warning("these configurations are not known", keys=unknown)
+    without_effect = protections_without_effect(properties)
+    if without_effect:
+        log.warning(
+            "nothing protects this broker: configurations that authenticate, authorize, encrypt or limit clients have "
+            "no effect",
+            keys=without_effect,
+        )
+    out_of_reach = config.endpoints_out_of_reach()
+    if out_of_reach:
+        log.warning(
+            "listeners that are advertised to other machines are bound to the loopback address only: give them a host "
+            "in listeners, such as 0.0.0.0",
+            endpoints=[f"{at.listener}://{at.host}:{at.port}" for at in out_of_reach],
+        )
+    if config.understudy_switches_off:
+        off = config.understudy_switches_off
+        log.warning("protections against known faults are switched off: this broker may lose data", switches=off)
 
 
 def check_is_experiment(config: KafkaConfig, environment: Mapping[str, str]) -> None:

@@ -309,6 +309,29 @@ ACCEPTED_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _keys()}
 
 ACCEPTED_PREFIXES: tuple[str, ...] = ("listener.name.", "rsm.config.", "rlmm.config.", "remote.log.metadata.")
 
+AUTHORIZER_KEYS: tuple[str, ...] = ("allow.everyone.if.no.acl.found", "super.users")
+"""Keys that Kafka's authorizers read; `KafkaConfig` has none of them."""
+
+PROTECTIONS = re.compile(
+    r"(zookeeper\.)?(sasl|ssl)\..*|listener\.name\..*\.(sasl|ssl)\..*|listener\.name\..*\.principal\.builder\.class"
+    r"|authorizer\..*|principal\.builder\.class|security\.providers|password\.encoder\..*|delegation\.token\..*"
+    r"|connection\.failed\.authentication\.delay\.ms|connections\.max\.reauth\.ms"
+    r"|(.*\.)?quota\..*|max\.connection\.creation\.rate|max\.connections\.per\.ip\.overrides"
+    r"|(create\.topic|alter\.config)\.policy\.class\.name"
+)
+"""Names of accepted keys that promise to authenticate, authorize, encrypt or limit."""
+
+
+def protections_without_effect(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the keys, sorted, that have a value and promise a protection that this broker does not have."""
+    return tuple(
+        sorted(
+            key
+            for key, value in properties.items()
+            if value.strip() and (key in AUTHORIZER_KEYS or PROTECTIONS.fullmatch(key) is not None)
+        )
+    )
+
 
 def check_accepted(properties: Mapping[str, str]) -> None:
     """Read the values nothing here acts upon, so that what Kafka cannot read is not started with.

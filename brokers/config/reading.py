@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from understudy.brokers.config.accepted_keys import ACCEPTED_PREFIXES, check_accepted
+from understudy.brokers.config.accepted_keys import ACCEPTED_PREFIXES, AUTHORIZER_KEYS, check_accepted
 from understudy.brokers.config.config_checks import check_config
 from understudy.brokers.config.dynamic_keys import BROKER_KEYS, REPLICATION_QUOTAS
 from understudy.brokers.config.kafka_config import TABLE, KafkaConfig, field_name
@@ -47,7 +47,7 @@ def reconfigured(config: KafkaConfig, originals: Mapping[str, str], changed: Ite
 
 def unknown_keys(properties: Mapping[str, str]) -> tuple[str, ...]:
     """Return the keys, sorted, that neither this broker nor Kafka 3.9 has: most likely typing errors."""
-    known = {*BROKER_KEYS, *REPLICATION_QUOTAS}
+    known = {*BROKER_KEYS, *REPLICATION_QUOTAS, *AUTHORIZER_KEYS}
     return tuple(sorted(key for key in properties if key not in known and not key.startswith(ACCEPTED_PREFIXES)))
 
 

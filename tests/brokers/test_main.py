@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from understudy.brokers.__main__ import check_is_experiment, main
+from tests.operators_log import operators_log
+from understudy.brokers.__main__ import check_is_experiment, main, warn_of
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.reading import read_config
 from understudy.brokers.exits import FAILED
@@ -30,17 +30,36 @@ def test_a_protection_is_not_switched_off_outside_an_experiment(
     assert "understudy experiment run FILE --without NAME" in refusal
 
 
-def test_a_start_warns_of_a_listener_that_other_machines_cannot_connect_to(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    properties = tmp_path / "server.properties"
-    properties.write_text(
-        "broker.id=1\nzookeeper.connect=:::\nlisteners=PLAINTEXT://:9092\n"
-        f"advertised.listeners=PLAINTEXT://kafka:9092\nlog.dirs={tmp_path}\n"
+def warnings_of(**properties: str) -> dict[str, dict[str, object]]:
+    """The fields of the lines that a start with these properties logs, by the beginnings of their texts."""
+    given = {
+        "broker.id": "1",
+        "zookeeper.connect": "z",
+        **{key.replace("_", "."): properties[key] for key in properties},
+    }
+    with operators_log() as lines:
+        warn_of(given, read_config(given))
+    assert {line.level for line in lines} <= {"warning"}
+    return {" ".join(line.text.split()[:2]): line.fields for line in lines}
+
+
+def test_a_start_with_an_ordinary_configuration_warns_of_nothing() -> None:
+    assert warnings_of(listeners="PLAINTEXT://:9092", advertised_listeners="PLAINTEXT://localhost:9092") == {}
+
+
+def test_a_start_warns_of_a_listener_that_other_machines_cannot_connect_to() -> None:
+    found = warnings_of(listeners="PLAINTEXT://:9092", advertised_listeners="PLAINTEXT://kafka:9092")
+    assert found == {"listeners that": {"endpoints": ["PLAINTEXT://kafka:9092"]}}
+
+
+def test_a_start_says_in_one_line_which_keys_protect_nothing() -> None:
+    found = warnings_of(
+        authorizer_class_name="kafka.security.authorizer.AclAuthorizer", super_users="User:admin", brokerid="2"
     )
-    assert main([str(properties), "--log-format", "json"]) == FAILED
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [line["listeners"] for line in lines if "loopback" in line["event"]] == [["PLAINTEXT://kafka:9092"]]
+    assert found == {
+        "these configurations": {"keys": ("brokerid",)},
+        "nothing protects": {"keys": ("authorizer.class.name", "super.users")},
+    }
 
 
 def test_an_experiment_switches_a_protection_off() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
-from understudy.brokers.config.accepted_keys import ACCEPTED_KEYS
+from understudy.brokers.config.accepted_keys import ACCEPTED_KEYS, protections_without_effect
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.kafka_config import TABLE, KafkaConfig
 from understudy.brokers.config.properties import parse_properties
@@ -300,6 +301,36 @@ def test_mistyped_keys_are_reported_and_kafkas_keys_are_not() -> None:
     }
     assert unknown_keys(properties) == ("brokerid",)
     assert read_config(properties).broker_id == 1
+
+
+def test_keys_that_promise_a_protection_are_found_if_they_have_a_value() -> None:
+    protecting = {
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "super.users": "User:admin",
+        "allow.everyone.if.no.acl.found": "true",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "ssl.keystore.location": "/keys",
+        "listener.name.internal.plain.sasl.jaas.config": "x",
+        "password.encoder.secret": "x",
+        "delegation.token.secret.key": "x",
+        "zookeeper.ssl.client.enable": "true",
+        "client.quota.callback.class": "com.example.Quota",
+        "quota.window.num": "5",
+        "create.topic.policy.class.name": "com.example.Policy",
+    }
+    others = {"num.io.threads": "3", "security.inter.broker.protocol": "PLAINTEXT", "ssl.key.password": " "}
+    assert protections_without_effect(BASE | protecting | others) == tuple(sorted(protecting))
+    assert unknown_keys(protecting) == ()
+    assert protections_without_effect(BASE) == ()
+
+
+def test_no_key_that_sounds_like_a_protection_is_left_out() -> None:
+    sound = re.compile("sasl|ssl|quota|token|password|authoriz|principal|policy|security|acl|auth|creation.rate")
+    others = {"group.consumer.migration.policy"}
+    for key in ACCEPTED_KEYS:
+        expected = sound.search(key) is not None or key == "max.connections.per.ip.overrides"
+        assert bool(protections_without_effect({key: "x"})) == (expected and key not in others), key
+    assert not any(protections_without_effect({key: "x"}) for key in TABLE), "a key with an effect"
 
 
 def test_key_is_used_or_accepted_without_effect_never_both() -> None:
