@@ -184,7 +184,9 @@ class SocketServer:
         except (MalformedMessage, UnsupportedVersion) as error:
             self._refuse(connection, str(error))
         except _Idle as idle:
-            self._refuse(connection, str(idle))
+            # An ordinary event, of which an operator sees no line, as in Kafka.
+            log.debug("closing the idle connection", peer=connection.peer, why=str(idle))
+            self._record(connection.peer, str(idle))
         except HandlerFailed as error:
             self._refuse(connection, f"internal error: {error}")
         except CloseConnection as close:
@@ -241,10 +243,16 @@ class SocketServer:
     def _refuse(self, connection: Connection, reason: str) -> None:
         """Close the connection, with a line and a record of the reason unless there were many of them."""
         peer = connection.peer
-        left_out = self._refusals.take(peer)
+        left_out = self._record(peer, reason)
         if left_out is None:
             log.debug("closing socket because of error", peer=peer, why=reason)
         else:
-            self._events.append(ConnectionRefused(peer=peer, reason=reason, left_out=left_out))
             log.warning("closing socket because of error", peer=peer, why=reason, left_out=left_out)
         connection.close()
+
+    def _record(self, peer: str, reason: str) -> int | None:
+        """Write a record of a closed connection; return how many were left out before it, None if it is left out."""
+        left_out = self._refusals.take(peer)
+        if left_out is not None:
+            self._events.append(ConnectionRefused(peer=peer, reason=reason, left_out=left_out))
+        return left_out

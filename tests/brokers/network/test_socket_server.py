@@ -423,9 +423,12 @@ def test_connection_with_an_incomplete_request_is_closed_after_the_idle_limit() 
         await task
         return harness.refusals(), connection.closed
 
-    refusals, closed = asyncio.run(scenario())
+    with operators_log(logging.DEBUG) as lines:
+        refusals, closed = asyncio.run(scenario())
     assert refusals == ["no whole request for 30 ms (connections.max.idle.ms)"]
     assert closed
+    assert {line.level for line in lines if "idle" in line.text} == {"debug"}, "an operator sees no line, as in Kafka"
+    assert not any(line.level == "warning" for line in lines)
 
 
 def test_connection_whose_client_does_not_read_is_closed_after_the_idle_limit() -> None:
