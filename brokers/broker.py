@@ -291,9 +291,7 @@ class KafkaBroker:
         )
 
     def _info(self, broker_id: BrokerId, ports: Mapping[str, int]) -> BrokerInfo:
-        """The registration of this broker. Port 0 in an advertised listener stands for the port that was bound; a
-        listener that could not be bound is not advertised.
-        """
+        """Return the registration of this broker, without listeners that are not bound. Port 0 is the bound port."""
         endpoints = (
             endpoint._replace(port=endpoint.port or ports[endpoint.listener])
             for endpoint in self._advertised_endpoints()
