@@ -48,6 +48,7 @@ _SIZE: Final = struct.Struct(">i")
 
 _GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 _GZIP_HEADER_BYTES: Final = 10
+_GZIP_CHUNK_BYTES: Final = 8 * 1024
 _GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
 """Argument of zlib for data with the header and trailer of gzip."""
 
@@ -145,21 +146,31 @@ def _from_gzip(data: Buffer, limit: int) -> Buffer:
 
 
 def _gzip_members(data: Buffer, limit: int) -> bytes:
-    found: list[bytes] = []
-    size, rest = 0, bytes(data)
-    while not found or (rest.startswith(_GZIP_MAGIC) and len(rest) >= _GZIP_HEADER_BYTES):
-        member = zlib.decompressobj(_GZIP_WINDOW)
+    view, found = memoryview(data), bytearray()
+    position = _add_gzip_member(view, 0, found, limit)
+    while bytes(view[position : position + len(_GZIP_MAGIC)]) == _GZIP_MAGIC:
+        if len(view) - position < _GZIP_HEADER_BYTES:
+            break
+        position = _add_gzip_member(view, position, found, limit)
+    return bytes(found)
+
+
+def _add_gzip_member(view: memoryview, position: int, found: bytearray, limit: int) -> int:
+    """Decompress the member that begins at `position`, and return the position after it."""
+    member = zlib.decompressobj(_GZIP_WINDOW)
+    while not member.eof:
+        # Of the last chunk the bytes behind the member are copied: they are few, however many members there are.
+        chunk = view[position : position + _GZIP_CHUNK_BYTES]
+        if not chunk:
+            raise NotDecompressed("records are no gzip: unexpected end of file")
         try:
-            found.append(member.decompress(rest, limit - size + 1))
+            found += member.decompress(chunk, limit - len(found) + 1)
         except zlib.error as error:
             raise NotDecompressed(f"records are no gzip: {error}") from None
-        size += len(found[-1])
-        if size > limit:
+        if len(found) > limit:
             raise RecordsTooLarge(_too_large(Compression.GZIP, limit))
-        if not member.eof:
-            raise NotDecompressed("records are no gzip: unexpected end of file")
-        rest = member.unused_data
-    return b"".join(found)
+        position += len(chunk) - len(member.unused_data)
+    return position
 
 
 def _too_large(codec: Compression, limit: int) -> str:

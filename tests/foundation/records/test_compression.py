@@ -81,6 +81,13 @@ def test_snappy_is_framed_as_by_snappy_java() -> None:
         decompress(compressed[:-1], Compression.SNAPPY, len(data))
 
 
+def test_large_members_of_gzip_are_decompressed_in_chunks() -> None:
+    parts = [random.Random(number).randbytes(30_000) for number in range(3)]
+    assert bytes(decompress(gzip_members(parts) + b"behind", Compression.GZIP, 90_000)) == b"".join(parts)
+    with pytest.raises(RecordsTooLarge):
+        decompress(gzip_members(parts) + b"behind", Compression.GZIP, 89_999)
+
+
 PARTS = (b"a" * 500, b"", b"b" * 500)
 WHOLE = b"".join(PARTS)
 GARBAGE = b"no compressed data at all, and long enough for every header"
