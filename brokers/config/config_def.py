@@ -187,6 +187,11 @@ def java_int(text: str) -> int | None:
     return _integer(text, ConfigType.INT)
 
 
+def java_long(text: str) -> int | None:
+    """Return the number that Java's `Long.parseLong` reads; None if it refuses `text`."""
+    return _integer(text, ConfigType.LONG)
+
+
 def _double(text: str) -> float | None:
     # Python would also read 1_0, inf and digits of other scripts, and would not read 1.5d; Java's parser does the
     # opposite. Java's hexadecimal notation (0x1p-2) is not read: configurations do not use it.

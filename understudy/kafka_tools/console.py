@@ -12,7 +12,7 @@ from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
 from understudy.foundation.zk.client import ZooKeeper
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.errors import CONFIG, TERSE, ToolError, UsageError, illegal_argument
+from understudy.kafka_tools.errors import CONFIG, KAFKA, TERSE, ToolError, UsageError, illegal_argument
 from understudy.kafka_tools.names import NAMES
 from understudy.kafka_tools.options import Flag, Options, parse, usage
 
@@ -109,9 +109,15 @@ class Surroundings:
         """
         bootstrap = options.value("bootstrap-server") or options.value("broker-list") or ""
         settings = _settings(options.value(config))
+        try:
+            if not bootstrap:
+                raise ToolError(CONFIG, "You must set either bootstrap.servers or bootstrap.controllers")
+            servers = addresses(bootstrap)
+        except ToolError as error:
+            raise ToolError(KAFKA, "Failed to create new KafkaAdminClient", cause=error) from None
         return KafkaCluster(
             self.network,
-            addresses(bootstrap),
+            servers,
             client_id=settings.get("client.id", CLIENT_ID),
             request_timeout_ms=int(settings.get("request.timeout.ms", request_timeout_ms)),
             api_timeout_ms=int(settings.get("default.api.timeout.ms", api_timeout_ms)),
@@ -200,6 +206,14 @@ def read_file(path: str) -> str:
         raise ToolError("java.nio.file.NoSuchFileException", path) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ToolError("java.io.IOException", f"{path}: {error}") from None
+
+
+def read_text(path: str) -> str:
+    """Return the text of a file; raises ToolError as Kafka's `Utils.readFileAsString` does."""
+    try:
+        return read_file(path)
+    except ToolError as error:
+        raise ToolError("java.io.IOException", f"Unable to read file {path}", cause=error) from None
 
 
 def read_properties(path: str | None) -> dict[str, str]:

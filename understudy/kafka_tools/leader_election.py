@@ -24,7 +24,7 @@ FLAGS = (
     Flag("admin.config", "A properties file with the client's configuration.", "FILE"),
     Flag("path-to-json-file", 'The partitions: {"partitions": [{"topic": "a", "partition": 0}, …]}.', "FILE"),
     Flag("topic", "The topic of the partition.", "TOPIC"),
-    Flag("partition", "The partition of --topic.", "NUMBER", is_int=True),
+    Flag("partition", "The partition of --topic.", "NUMBER"),
     Flag("all-topic-partitions", "Elect leaders of all partitions that need it."),
     Flag("election-type", "Which election: preferred or unclean.", "TYPE"),
 )
@@ -34,11 +34,10 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool, and return its exit code."""
     election_type = _election_type(options)
     _check(options)
-    path, topic, partition = options.value("path-to-json-file"), options.value("topic"), options.number("partition")
-    partitions: list[TopicPartition] | None = None
-    if path is not None:
-        partitions = read_partitions(read_file(path))
-    elif topic is not None and partition is not None:
+    path = options.value("path-to-json-file")
+    partitions = None if path is None else read_partitions(read_file(path))
+    topic, partition = options.value("topic"), options.number("partition")
+    if topic is not None and partition is not None:
         partitions = [TopicPartition(topic, partition)]
     async with surroundings.connect(options, config="admin.config", api_timeout_ms=TIMEOUT_MS) as cluster:
         await _elect(cluster, surroundings.console, election_type, partitions)

@@ -5,13 +5,12 @@ Mirrors joptsimple's `OptionParser(false)` with the messages of its exceptions, 
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from understudy.brokers.config.config_def import java_int
+from understudy.brokers.config.config_def import java_int, java_long
 from understudy.kafka_tools.errors import JOPTSIMPLE, ToolError, UsageError, because_of
 
 WIDTH = 100
@@ -22,14 +21,12 @@ class Flag(NamedTuple):
 
     Attributes:
         value: the name of its value, for the help; empty if it takes none.
-        is_int: the value is a whole number of 32 bits.
         is_optional: the value may be left out; it is empty then.
     """
 
     name: str
     help: str
     value: str = ""
-    is_int: bool = False
     is_optional: bool = False
 
 
@@ -66,10 +63,20 @@ class Options:
             )
         return found[0] if found else None
 
-    def number(self, name: str) -> int | None:
-        """The value of a flag of a whole number, as `value`."""
-        text = self.value(name)
-        return None if text is None else int(text)
+    def number(self, name: str, *, is_long: bool = False) -> int | None:
+        """The value of a flag of a whole number, as `value`; raises joptsimple's error for a value of another kind.
+
+        joptsimple converts a value when a tool asks for it, so tools call this where Kafka's do.
+
+        Args:
+            is_long: it may have 64 bits; 32 otherwise.
+        """
+        for text in self.values(name):
+            if (java_long if is_long else java_int)(text) is None:
+                cause = because_of(number_format(text), f"{JOPTSIMPLE}internal.ReflectionException")
+                raise cannot_parse(name, text, cause)
+        found = self.value(name)
+        return None if found is None else int(found)
 
     # ------------------------------------------------------------------ CommandLineUtils
 
@@ -99,7 +106,7 @@ def parse(flags: Iterable[Flag], words: Sequence[str]) -> Options:
     """Return the flags that `words` give. Words that belong to no flag are ignored, as joptsimple does by default.
 
     Raises:
-        ToolError: an unknown flag, a missing value, or one that is no number; with joptsimple's message.
+        ToolError: an unknown flag or a missing value; with joptsimple's message.
     """
     known = {flag.name: flag for flag in (*flags, *COMMON)}
     given: list[tuple[str, str]] = []
@@ -126,8 +133,6 @@ def parse(flags: Iterable[Flag], words: Sequence[str]) -> Options:
                     f"{JOPTSIMPLE}OptionMissingRequiredArgumentException", f"Option {name} requires an argument"
                 )
             value = following
-        if flag.is_int and java_int(value) is None:
-            raise cannot_parse(name, value)
         given.append((name, value))
     return Options(given)
 
@@ -139,22 +144,30 @@ def cannot_parse(name: str, value: str, cause: ToolError | None = None) -> ToolE
 
 
 def java_number(options: Options, name: str, default: int, *, is_long: bool = False) -> int:
-    """Return the number that a flag has, and `default` without the flag; raises joptsimple's error with its causes.
+    """Return the number of a flag as `Options.number`, and `default` without the flag."""
+    found = options.number(name, is_long=is_long)
+    return default if found is None else found
 
-    Tools look at such a flag when they need it; a flag that `is_int` is looked at first.
 
-    Args:
-        is_long: it may have 64 bits; 32 otherwise.
-    """
-    text = options.value(name)
-    if text is None:
-        return default
-    bits = 64 if is_long else 32
-    found = int(text) if re.fullmatch(r"[+-]?\d+", text) else None
-    if found is None or not -(1 << bits - 1) <= found < 1 << bits - 1:
-        malformed = ToolError("java.lang.NumberFormatException", f'For input string: "{text}"')
-        raise cannot_parse(name, text, because_of(malformed, f"{JOPTSIMPLE}internal.ReflectionException"))
+def java_split(text: str, separator: str) -> list[str]:
+    """Return the parts of a text as Java's `String.split` does, which leaves out empty ones at the end."""
+    parts = text.split(separator)
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts if parts[-1] or len(text) == 0 else []
+
+
+def parse_int(text: str) -> int:
+    """Return the number that Java's `Integer.parseInt` reads; raises ToolError if it refuses `text`."""
+    found = java_int(text)
+    if found is None:
+        raise number_format(text)
     return found
+
+
+def number_format(text: str) -> ToolError:
+    """Return Java's error for a text that is no number."""
+    return ToolError("java.lang.NumberFormatException", f'For input string: "{text}"')
 
 
 def usage(tool: str, purpose: str, flags: Iterable[Flag]) -> str:

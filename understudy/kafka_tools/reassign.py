@@ -13,11 +13,10 @@ from understudy.foundation.cluster.java_order import in_order, strings
 from understudy.foundation.wire.messages.list_partition_reassignments import OngoingPartitionReassignment
 from understudy.foundation.wire.nested_topics import by_partition, by_topic
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught, read_file
+from understudy.kafka_tools.console import Console, Surroundings, Tool, print_uncaught, read_text
 from understudy.kafka_tools.errors import (
     API,
     COMMAND_FAILED,
-    JOPTSIMPLE,
     OPERATION_FAILED,
     TERSE,
     ToolError,
@@ -26,7 +25,15 @@ from understudy.kafka_tools.errors import (
     executed,
 )
 from understudy.kafka_tools.json_input import duplicates
-from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, cannot_parse
+from understudy.kafka_tools.options import (
+    BOOTSTRAP_SERVER,
+    COMMAND_CONFIG,
+    Flag,
+    Options,
+    java_number,
+    java_split,
+    parse_int,
+)
 from understudy.kafka_tools.reassignment_plan import (
     Assignment,
     as_json,
@@ -122,25 +129,14 @@ def _checked_action(options: Options) -> str:
     for name in options.names:
         if name not in permitted:
             raise UsageError(f'Option "[{name}]" can\'t be used with action "[{action}]"')
-    for name in ("throttle", "replica-alter-log-dirs-throttle", "timeout"):
-        _long(options, name)
     return action
-
-
-def _long(options: Options, name: str) -> int:
-    """Return the number of a flag, -1 if it is not given. Raises ToolError."""
-    text = options.value(name)
-    try:
-        return -1 if text is None else int(text)
-    except ValueError:
-        raise cannot_parse(name, text or "", ToolError(f"{JOPTSIMPLE}internal.ReflectionException")) from None
 
 
 # ---------------------------------------------------------------------- verify and cancel
 
 
 async def _verify(options: Options, cluster: KafkaCluster, console: Console) -> None:
-    plan = parse_reassignment(read_file(options.value("reassignment-json-file") or ""))
+    plan = parse_reassignment(read_text(options.value("reassignment-json-file") or ""))
     ongoing = await _ongoing(cluster)
     topics = {partition.topic for partition, _ in plan if partition not in ongoing}
     current = await _replicas_of(cluster, topics, missing_ok=True) if topics else {}
@@ -161,7 +157,9 @@ async def _verify(options: Options, cluster: KafkaCluster, console: Console) -> 
 
 
 async def _cancel(options: Options, cluster: KafkaCluster, console: Console) -> None:
-    plan = parse_reassignment(read_file(options.value("reassignment-json-file") or ""))
+    text = read_text(options.value("reassignment-json-file") or "")
+    options.number("timeout", is_long=True)
+    plan = parse_reassignment(text)
     ongoing = await _ongoing(cluster, [partition for partition, _ in plan])
     # Kafka's tool leaves out a partition that only gets new replicas.
     active = sorted(
@@ -198,14 +196,11 @@ async def _clear_throttles(
 
 
 async def _generate(options: Options, cluster: KafkaCluster, console: Console, source: random.Random) -> None:
-    try:
-        brokers = [int(broker) for broker in (options.value("broker-list") or "").split(",")]
-    except ValueError as error:
-        bad = str(error).rpartition(": ")[2].strip("'")
-        raise ToolError("java.lang.NumberFormatException", f'For input string: "{bad}"') from None
+    text = read_text(options.value("topics-to-move-json-file") or "")
+    brokers = [parse_int(broker) for broker in java_split(options.value("broker-list") or "", ",")]
     if repeated := duplicates(brokers):
         raise ToolError(COMMAND_FAILED, f"Broker list contains duplicate entries: {repeated}")
-    topics = parse_topics(read_file(options.value("topics-to-move-json-file") or ""))
+    topics = parse_topics(text)
     if again := duplicates(topics):
         listed = ", ".join(map(str, again))
         raise ToolError(COMMAND_FAILED, f"List of topics to reassign contains duplicate entries: [{listed}]")
@@ -238,7 +233,11 @@ async def _generate(options: Options, cluster: KafkaCluster, console: Console, s
 
 
 async def _execute(options: Options, cluster: KafkaCluster, console: Console) -> None:
-    proposed = check_reassignment(parse_reassignment(read_file(options.value("reassignment-json-file") or "")))
+    text = read_text(options.value("reassignment-json-file") or "")
+    throttle = java_number(options, "throttle", -1, is_long=True)
+    log_dir_throttle = java_number(options, "replica-alter-log-dirs-throttle", -1, is_long=True)
+    options.number("timeout", is_long=True)
+    proposed = check_reassignment(parse_reassignment(text))
     ongoing = await _ongoing(cluster)
     if ongoing and not options.has("additional"):
         raise ToolError(
@@ -256,7 +255,6 @@ async def _execute(options: Options, cluster: KafkaCluster, console: Console) ->
     current = await _current(cluster, proposed)
     console.print(f"Current partition replica assignment\n\n{as_json(current)}\n")
     console.print("Save this to use as the --reassignment-json-file option during rollback")
-    throttle, log_dir_throttle = _long(options, "throttle"), _long(options, "replica-alter-log-dirs-throttle")
     if throttle >= 0 or log_dir_throttle >= 0:
         console.print(
             "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is "

@@ -15,6 +15,7 @@ from understudy.foundation.wire.nested_topics import by_partition
 from understudy.kafka_tools.cluster import KafkaCluster
 from understudy.kafka_tools.console import Console
 from understudy.kafka_tools.errors import ToolError, error_of, illegal_argument
+from understudy.kafka_tools.java_uuid import parse_uuid
 from understudy.kafka_tools.options import Options
 from understudy.kafka_tools.topic_filter import existing_topics
 
@@ -124,9 +125,13 @@ def _print_topic(
 
 
 async def _described(options: Options, cluster: KafkaCluster) -> list[str]:
-    topic_id = options.value("topic-id")
-    if topic_id is None or topic_id == NO_TOPIC_ID:
-        return await existing_topics(options, cluster)
+    text = options.value("topic-id")
+    topic_id = NO_TOPIC_ID if text is None else parse_uuid(text)
+    if topic_id == NO_TOPIC_ID:
+        names = await existing_topics(options, cluster)
+        if names:
+            options.number("partition-size-limit-per-response")
+        return names
     topics = await cluster.topics(with_internal=not options.has("exclude-internal"))
     names = [name for name, topic in topics.items() if topic.topic_id == topic_id]
     if not names and not options.has("if-exists"):

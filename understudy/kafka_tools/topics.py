@@ -22,7 +22,7 @@ from understudy.kafka_tools.errors import (
     invalid_configuration,
 )
 from understudy.kafka_tools.json_input import duplicates
-from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
+from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, java_split, parse_int
 from understudy.kafka_tools.topic_descriptions import NEED_CONFIGS, REPORTS, describe_topics
 from understudy.kafka_tools.topic_filter import existing_topics, matching_topics
 from understudy.kafka_tools.zookeeper.session import NotConnected, zookeeper_session
@@ -44,8 +44,8 @@ FLAGS = (
     Flag("topic-id", "The id of the topic to describe.", "ID"),
     Flag("config", "A configuration of the topic to create; may be given several times.", "NAME=VALUE"),
     Flag("delete-config", "With --zookeeper: a configuration to remove; may be given several times.", "NAME"),
-    Flag("partitions", "How many partitions the topic gets, or has after --alter.", "COUNT", is_int=True),
-    Flag("replication-factor", "How many replicas each partition of a new topic gets.", "COUNT", is_int=True),
+    Flag("partitions", "How many partitions the topic gets, or has after --alter.", "COUNT"),
+    Flag("replication-factor", "How many replicas each partition of a new topic gets.", "COUNT"),
     Flag("replica-assignment", "The brokers of each partition, of all partitions also with --alter.", "1:2,2:3,…"),
     Flag("under-replicated-partitions", "Describe only partitions with replicas out of sync."),
     Flag("unavailable-partitions", "Describe only partitions without a live leader."),
@@ -55,7 +55,7 @@ FLAGS = (
     Flag("if-exists", "With --alter, --delete and --describe: a topic that does not exist is no error."),
     Flag("if-not-exists", "With --create: a topic that exists is no error."),
     Flag("exclude-internal", "With --list and --describe: leave out internal topics."),
-    Flag("partition-size-limit-per-response", "Accepted; one response always has all partitions.", "N", is_int=True),
+    Flag("partition-size-limit-per-response", "Accepted; one response always has all partitions.", "N"),
     Flag("disable-rack-aware", "With --zookeeper: place replicas regardless of racks."),
     Flag("force", "Accepted; this tool asks nothing."),
 )
@@ -195,12 +195,8 @@ async def create(options: Options, cluster: KafkaCluster, console: Console) -> N
 def replica_assignment(text: str | None) -> list[list[int]]:
     """Parse the brokers of each partition, `1:2,2:3`; none for None. Raises ToolError."""
     found: list[list[int]] = []
-    for index, part in enumerate((text or "").split(",") if text else ()):
-        try:
-            brokers = [int(broker.strip()) for broker in part.split(":")]
-        except ValueError:
-            bad = next(broker.strip() for broker in part.split(":") if not broker.strip().lstrip("+-").isdecimal())
-            raise ToolError("java.lang.NumberFormatException", f'For input string: "{bad}"') from None
+    for index, part in enumerate(java_split(text, ",") if text else ()):
+        brokers = [parse_int(broker.strip()) for broker in java_split(part, ":")]
         if twice := duplicates(brokers):
             listed = ",".join(map(str, twice))
             raise ToolError(COMMAND_FAILED, f"Partition replica lists may not contain duplicate entries: {listed}")
@@ -252,6 +248,7 @@ async def list_topics(options: Options, cluster: KafkaCluster, console: Console)
 
 
 async def alter(options: Options, cluster: KafkaCluster, console: Console) -> None:
+    partitions = options.number("partitions")
     assignment = replica_assignment(options.value("replica-assignment"))
     names = await existing_topics(options, cluster)
     if not names:
@@ -260,7 +257,7 @@ async def alter(options: Options, cluster: KafkaCluster, console: Console) -> No
     counts = {name: len(topics[name].partitions) if name in topics else 0 for name in names}
     await cluster.create_partitions_of(
         {name: assignment[count:] if assignment else None for name, count in counts.items()},
-        options.number("partitions") or 0,
+        partitions or 0,
     )
 
 
