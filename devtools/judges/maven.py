@@ -126,6 +126,19 @@ POM_OF = """\
 </project>
 """
 
+_OLD_KAFKA_POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>understudy</groupId>
+  <artifactId>apache-kafka</artifactId>
+  <version>{version}</version>
+  <dependencies>
+    <dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_{scala}</artifactId><version>{version}</version></dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-log4j12</artifactId><version>1.7.30</version></dependency>
+  </dependencies>
+</project>
+"""
+
 
 class NotFetched(Exception):
     """Artifacts could not be fetched. The message names the reason and a remedy."""
@@ -153,6 +166,17 @@ def kafka_test_libs(environment: Mapping[str, str] = os.environ) -> Path:
         NotFetched: there is no Maven, or it failed.
     """
     return _cached(f"kafka-and-tools-tests-{VERSION}", _KAFKA, TESTS_POM, environment)
+
+
+def old_kafka_libs(version: str, scala: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder with the jars of an older release of Apache Kafka, whose tools are in the jar of its broker.
+
+    Raises:
+        NotFetched: there is no Maven, or it failed.
+    """
+    return _cached(
+        f"kafka-{version}", f"Apache Kafka {version}", _OLD_KAFKA_POM.format(version=version, scala=scala), environment
+    )
 
 
 def zookeeper_jars(version: str, environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
-from tests.interop.test_tools import BROKERS, PROPERTIES, SCRIPTS
+from tests.interop.test_tools import BROKERS, NAMES, PROPERTIES, SCRIPTS, VERSIONS
 from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse
-from tests.understudy.kafka_tools.our_tools import OurTools, can_run
+from tests.understudy.kafka_tools.our_tools import OurTools
 from understudy.clusters.processes.apache_kafka import ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("our-tools-with-kafka")
 
-WITHOUT_OUR_TOOLS = {"api-versions", "cluster", "security"}
+WITHOUT_OUR_TOOLS = {"security"}
 """Scripts of tools, or of entities, that we do not have."""
 
 
@@ -47,11 +47,9 @@ def runner(cluster: LocalCluster, tmp_path: Path) -> Iterator[ScriptRunner]:
 
 
 @pytest.mark.spec("IO-17")
-@pytest.mark.parametrize(
-    "script", sorted(path.stem for path in SCRIPTS.glob("*.script") if path.stem not in WITHOUT_OUR_TOOLS)
-)
+@pytest.mark.parametrize("script", sorted({VERSIONS.stem, *NAMES} - WITHOUT_OUR_TOOLS))
 def test_our_tools_print_with_kafka_what_kafkas_print(runner: ScriptRunner, script: str) -> None:
     # What differs on purpose does so with our brokers.
-    lines = [line._replace(differs="") for line in parse((SCRIPTS / f"{script}.script").read_text()) if can_run(line)]
+    lines = [line._replace(differs="") for line in parse((SCRIPTS / f"{script}.script").read_text())]
     found = list(differences(runner.run(lines)))
     assert not found, "\n\n".join(found)

@@ -7,13 +7,16 @@ three brokers of Apache Kafka and writes the output; review the diff.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from devtools.judges.maven import NotFetched, old_kafka_libs
+from tests.interop.conftest import skip_or_fail
 from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
 from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse, recorded
-from tests.interop.tools import Tools
+from tests.interop.tools import SCALA, Tools
 from understudy.brokers.apis.no_transactions import NO_TRANSACTIONS
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
@@ -22,6 +25,8 @@ pytestmark = pytest.mark.xdist_group("tools")
 
 SCRIPTS = Path(__file__).parent / "tool_scripts"
 VERSIONS = SCRIPTS / "api-versions.script"
+NAMES = sorted(str(path.relative_to(SCRIPTS).with_suffix("")) for path in SCRIPTS.rglob("*.script") if path != VERSIONS)
+"""The names of the scripts; those of tools of an older release are in a folder with its version."""
 BROKERS = (1, 2, 3)
 # The same for our and Kafka's brokers, because the tools print the brokers' configs.
 PROPERTIES = {"auto.leader.rebalance.enable": "false", "default.replication.factor": "1", **SMALL_BROKER}
@@ -60,9 +65,13 @@ def runner(cluster: LocalCluster, tools: Tools) -> Iterator[ScriptRunner]:
 
 
 @pytest.mark.spec("IO-16", "IO-17")
-@pytest.mark.parametrize("script", sorted(path.stem for path in SCRIPTS.glob("*.script") if path != VERSIONS))
-def test_tools_print_what_they_print_with_kafka(runner: ScriptRunner, script: str, recording: bool) -> None:
+@pytest.mark.parametrize("script", NAMES)
+def test_tools_print_what_they_print_with_kafka(
+    runner: ScriptRunner, tools: Tools, script: str, recording: bool
+) -> None:
     path = SCRIPTS / f"{script}.script"
+    if "/" in script:
+        runner = replace(runner, tools=of_release(tools, path.parent.name))
     printed = runner.run(parse(path.read_text()))
     if recording:
         path.write_text(recorded(path.read_text(), printed))
@@ -99,6 +108,14 @@ def test_a_transactional_producer_of_kafka_ends_with_our_sentence(
     assert NO_TRANSACTIONS in outcome.stderr
     topics = tools.succeed(f"kafka-topics --list --bootstrap-server {cluster.bootstrap}").split()
     assert topics == ["paid"]
+
+
+def of_release(tools: Tools, version: str) -> Tools:
+    """The tools of an older release; skips the test if they cannot be fetched."""
+    try:
+        return tools.of_release(version, old_kafka_libs(version, SCALA[version]))
+    except NotFetched as why:
+        skip_or_fail(why)
 
 
 def served(printed: str) -> dict[str, list[str]]:

@@ -1,6 +1,7 @@
 r"""Tool scripts: command lines for Kafka's tools and actions on the cluster, with the output recorded with Kafka.
 
 kafka-topics --list       a tool; the bootstrap servers are added, and zookeeper-shell gets its server
+<zookeeper>               in a command line: ZooKeeper's address, in place of bootstrap servers
 kafka-… < NAME            the same with a file as its standard input
 <log of orders-0>         in a command line: the folder of a replica of a partition
     exit code 0           indented: its output with Kafka, masked if it depends on time and place
@@ -30,7 +31,7 @@ from typing import NamedTuple, Protocol
 from kazoo.client import KazooClient
 
 from tests.interop.mixed import operator, settle
-from tests.interop.tools import MAIN_CLASSES, TIMEOUT_S, Outcome
+from tests.interop.tools import NAMES, TIMEOUT_S, Outcome
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.picture import ClusterPicture
@@ -52,6 +53,7 @@ PRODUCE_VERSION = 9
 DESCRIBE_GROUPS_VERSION = 5
 BOOTSTRAP_FIRST = ("kafka-transactions",)
 """Tools that take the bootstrap servers before the name of an action."""
+ZOOKEEPER = "<zookeeper>"
 FOLDER = re.compile(r"<log of ([\w-]+)>")
 
 
@@ -70,7 +72,7 @@ class Line(NamedTuple):
 
     @property
     def is_tool(self) -> bool:
-        return self.verb in MAIN_CLASSES
+        return self.verb in NAMES
 
 
 class RunsTools(Protocol):
@@ -119,7 +121,7 @@ def recorded(text: str, printed: Sequence[Printed]) -> str:
         if line.startswith(INDENT):
             continue
         written.append(line)
-        if line.partition(" ")[0] in MAIN_CLASSES:
+        if line.partition(" ")[0] in NAMES:
             written += [INDENT + line_printed for line_printed in next(fresh).text.splitlines()]
     return "\n".join(written) + "\n"
 
@@ -145,6 +147,8 @@ class ScriptRunner:
         stdin = ""
         if line.verb == "zookeeper-shell":
             command = f"{line.verb} {self.cluster.zookeeper_connect} {line.rest}"
+        elif ZOOKEEPER in line.rest:
+            command = f"{line.verb} {line.rest.replace(ZOOKEEPER, self.cluster.zookeeper_connect)}"
         else:
             command, _, file = line.rest.partition(" < ")
             stdin = (self.tools.directory / file).read_text() if file else ""
@@ -266,6 +270,8 @@ MASKS = {
     r"\n(WATCHER::|WatchedEvent state:SyncConnected .*)\n": "",
     # What newer releases of Java say of Kafka's jars.
     r"^WARNING: .*(sun\.misc\.Unsafe|terminally dep|maintainers of|[Rr]estricted meth|loadLibrary|native-acc).*\n": "",
+    # The packages of exceptions of releases before 3.
+    r"\bkafka\.(?:common|admin)\.(?=Admin\w+Exception)": "org.apache.kafka.server.common.",
     # Kafka chooses the brokers of the groups' topic at random.
     r"<broker \d+>  \(\d+\)": "<coordinator>",
     # What the reader of CSV says of a line in the other of its two formats.

@@ -43,6 +43,20 @@ MAIN_CLASSES = {
 }
 """As in the scripts of Kafka 3.9's `bin`."""
 
+OLD_MAIN_CLASSES = {
+    "2.8.2": {
+        "kafka-configs": "kafka.admin.ConfigCommand",
+        "kafka-preferred-replica-election": "kafka.admin.PreferredReplicaLeaderElectionCommand",
+        "kafka-topics": "kafka.admin.TopicCommand",
+    },
+    "1.1.1": {"kafka-consumer-groups": "kafka.admin.ConsumerGroupCommand"},
+}
+"""As in the scripts of the last releases with `--zookeeper`, by their versions."""
+SCALA = {"2.8.2": "2.13", "1.1.1": "2.12"}
+"""The version of Scala for which the jars of a release are taken."""
+NAMES = {*MAIN_CLASSES, *(name for classes in OLD_MAIN_CLASSES.values() for name in classes)}
+"""The names of all tools."""
+
 # As in Kafka's `config/tools-log4j.properties`.
 LOGGING = {
     "log4j.rootLogger": "WARN, stderr",
@@ -112,10 +126,36 @@ class Tools:
                 raise
         assert rc == 0, f"{line}\nexited with {rc}\n{log.read_text()}"
 
+    def of_release(self, version: str, libs: Path) -> Tools:
+        """Tools of an older release in the same folder, whose jars are in `libs`; others stay as they are."""
+        return OldTools(self.kafka, self.directory, version, libs)
+
     def _command(self, words: Sequence[str]) -> list[str]:
-        logging = self.directory / "tools-log4j.properties"
-        if not logging.exists():
-            logging.write_text(format_properties(LOGGING), encoding="utf-8")
+        logging = self._logging()
         name, *arguments = words
         server = ("-server",) if name == "zookeeper-shell" else ()
         return self.kafka.command(MAIN_CLASSES[name], *server, *arguments, logging=logging)
+
+    def _logging(self) -> Path:
+        """The path of the tools' configuration of log4j."""
+        logging = self.directory / "tools-log4j.properties"
+        if not logging.exists():
+            logging.write_text(format_properties(LOGGING), encoding="utf-8")
+        return logging
+
+
+@dataclass(frozen=True, slots=True)
+class OldTools(Tools):
+    """The tools of an older release in place of those of 3.9.1, as far as `OLD_MAIN_CLASSES` has them."""
+
+    version: str
+    libs: Path
+
+    def _command(self, words: Sequence[str]) -> list[str]:
+        name, *arguments = words
+        main_class = OLD_MAIN_CLASSES[self.version].get(name)
+        if main_class is None:
+            return Tools._command(self, words)
+        java = [str(self.kafka.java.executable), *self.kafka.jvm_options]
+        log4j = f"-Dlog4j.configuration={self._logging().as_uri()}"
+        return [*java, log4j, "-cp", f"{self.libs}/*", main_class, *arguments]

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from tests.interop.mixed import operator
-from tests.interop.tool_script import Line
 from tests.interop.tools import TIMEOUT_S, Outcome
 from understudy.cli.main import main
 from understudy.clusters.processes.local_cluster import LocalCluster
@@ -22,7 +20,6 @@ from understudy.kafka_tools.tools import TOOLS
 
 VERBS = {tool.kafka.removesuffix(".sh"): tool.name for tool in TOOLS.values()}
 """Our verb for each of Kafka's scripts."""
-SHELL = "zookeeper-shell"
 
 # A script runs dozens of tools, whose imports take most of their time: each is a fork of a process that has done them.
 _FORKS = multiprocessing.get_context("forkserver")
@@ -39,8 +36,6 @@ class OurTools:
     def run(self, line: str, stdin: str = "", timeout_s: float = TIMEOUT_S) -> Outcome:
         """Run a command line of one of Kafka's tools with ours to its end."""
         name, *words = shlex.split(line)
-        if name == SHELL:
-            return self._create_znode(words)
         with tempfile.TemporaryDirectory() as folder:
             streams = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
             streams[0].write_text(stdin)
@@ -61,12 +56,6 @@ class OurTools:
     def _command(self, name: str, words: Sequence[str]) -> list[str]:
         return [sys.executable, "-m", "understudy.cli.main", VERBS[name], *words]
 
-    def _create_znode(self, words: Sequence[str]) -> Outcome:
-        connect, _, path, *data = words
-        with operator(self.cluster) as zookeeper:
-            zookeeper.create(path, " ".join(data).encode())
-        return Outcome(0, f"Connecting to {connect}\nCreated {path}\n", "")
-
 
 _FLAGS = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
 
@@ -78,10 +67,3 @@ def _run_tool(words: Sequence[str], directory: Path, streams: Sequence[Path]) ->
         os.dup2(os.open(stream, flags), number)
     sys.stdin = os.fdopen(0, encoding="utf-8")  # multiprocessing has replaced it
     sys.exit(main(words))
-
-
-def can_run(line: Line) -> bool:
-    """Whether a line is an action or one of the tools that we have; of the ZooKeeper shell only `create` is done."""
-    if line.verb == SHELL:
-        return line.rest.startswith("create ")
-    return not line.is_tool or line.verb in VERBS

@@ -10,14 +10,12 @@ import pytest
 from tests.interop import test_tools as recorded_with_kafka
 from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
 from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse
-from tests.understudy.kafka_tools.our_tools import OurTools, can_run
+from tests.understudy.kafka_tools.our_tools import OurTools
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("our-tools")]
 
 SCRIPTS = recorded_with_kafka.SCRIPTS
-WITHOUT_OUR_TOOLS = {"api-versions", "cluster"}
-"""Scripts of tools that we do not have."""
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +43,7 @@ def runner(cluster: LocalCluster, tmp_path: Path) -> Iterator[ScriptRunner]:
         cluster.wait_until(lambda: not IN_PROGRESS["deletion"](zookeeper), "the script's topics are deleted")
 
 
-@pytest.mark.parametrize(
-    "script", sorted(path.stem for path in SCRIPTS.glob("*.script") if path.stem not in WITHOUT_OUR_TOOLS)
-)
+@pytest.mark.parametrize("script", recorded_with_kafka.NAMES)
 def test_our_tools_print_what_kafkas_print(runner: ScriptRunner, script: str) -> None:
-    lines = parse((SCRIPTS / f"{script}.script").read_text())
-    for line in lines:
-        if not can_run(line):
-            print(f"{script}: not run, for we have no such tool: {line}")
-    printed = runner.run([line for line in lines if can_run(line)])
-    found = list(differences(printed))
+    found = list(differences(runner.run(parse((SCRIPTS / f"{script}.script").read_text()))))
     assert not found, "\n\n".join(found)
