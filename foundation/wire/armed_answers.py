@@ -6,8 +6,9 @@ as the simulator's nodes do; `understudy.brokers.machine.answers_file` reads the
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -31,7 +32,7 @@ class ArmedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer for the next requests of one kind.
 
     Attributes:
-        name: the name by which its hits are counted; no other answer of the broker has it.
+        name: the name by which the requests that get it are counted; no other answer of the broker has it.
         api: the name of the API.
         error: the name of the error; `NONE` for an answer that is only throttled.
         times: the number of requests that are answered so.
@@ -70,6 +71,12 @@ class ArmedAnswer(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(filter(None, words))
 
 
+def named(answer: ArmedAnswer, taken: Collection[str]) -> ArmedAnswer:
+    """Return an answer with a name that is not taken: `answer-1`, `answer-2` …"""
+    names = (f"answer-{number}" for number in itertools.count(1))
+    return msgspec.structs.replace(answer, name=next(name for name in names if name not in taken))
+
+
 class ArmedAnswers(Protocol):
     """The armed answers of one broker."""
 
@@ -89,6 +96,12 @@ class AnswerList:
 
     def left(self) -> Sequence[ArmedAnswer]:
         return [answer for answer in self.armed if self.given[answer.name] < answer.times]
+
+    def arm(self, answer: ArmedAnswer) -> ArmedAnswer:
+        """Arm an answer, and return it with its name."""
+        found = named(answer, {*self.given, *(each.name for each in self.armed)})
+        self.armed.append(found)
+        return found
 
     def count(self, answer: ArmedAnswer) -> int:
         self.given[answer.name] += 1

@@ -16,7 +16,13 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.records import FaultInjected, PointReached, RunDescribed, StepReached
+from understudy.foundation.eventlog.records import (
+    AnswerInjected,
+    FaultInjected,
+    PointReached,
+    RunDescribed,
+    StepReached,
+)
 from understudy.history.reading.lines import decode_record
 from understudy.history.reading.reader import read
 
@@ -172,6 +178,36 @@ def test_an_armed_point_crashes_the_controller_once(subject: Subject) -> None:
     armed.start()
     cluster.settle()
     assert subject.records().count(PointReached(point="partition.after_write", action="crash")) == 1
+
+
+def test_an_armed_answer_is_given_as_often_as_it_is_armed_for(subject: Subject) -> None:
+    cluster: Cluster = subject.cluster
+    controller = cluster.controller()
+    answer = controller.answer("CreateTopics", "INVALID_REPLICATION_FACTOR", times=2, topic="orders")
+    cluster.create_topic("letters", partitions=1, replication_factor=3)
+    for _ in range(2):
+        with pytest.raises(ApiError, match="INVALID_REPLICATION_FACTOR: orders: This answer was armed"):
+            cluster.create_topic("orders", partitions=1, replication_factor=3)
+    assert answer.wait() == answer.hits == 2
+    cluster.create_topic("orders", partitions=1, replication_factor=3)
+    assert answer.hits == 2
+    note = f"{controller.name}: answer-1: 2 × CreateTopics about orders answered with INVALID_REPLICATION_FACTOR"
+    assert StepReached(step="armed", note=note) in subject.records()
+    given = [record for record in subject.records() if isinstance(record, AnswerInjected)]
+    assert [(each.answer, each.hit, each.partitions) for each in given] == [
+        ("answer-1", number, (("orders", -1),)) for number in (1, 2)
+    ]
+
+
+def test_an_armed_answer_outlives_the_process_of_its_broker(subject: Subject) -> None:
+    cluster: Cluster = subject.cluster
+    broker = next(each for each in cluster.brokers if each.id != cluster.controller_id())
+    answer = broker.answer("ApiVersions", "INVALID_REQUEST", client_id="none")
+    broker.restart()
+    second = broker.answer("ApiVersions", "INVALID_REQUEST", client_id="none")
+    assert (answer.name, second.name, answer.hits) == ("answer-1", "answer-2", 0)
+    with pytest.raises(WaitTimedOut, match=f"{broker.name} has given 1 times the answer answer-1"):
+        answer.wait(timeout_s=0)
 
 
 def test_both_refuse_the_same_calls_with_the_same_words(subject: Subject) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from understudy.clusters.answers import ArmsAnswers
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.findings import Findings
 from understudy.clusters.picture import ClusterPicture
@@ -44,7 +45,7 @@ class Unsupported(ClusterError):
     """This kind of cluster cannot inject the fault. The message says why, and what to use instead."""
 
 
-class BrokerHandle(Protocol):
+class BrokerHandle(ArmsAnswers, Protocol):
     """One broker of a cluster.
 
     Every fault is recorded in the event log before it is injected. All faults but `heal` raise `ClusterError` if the

@@ -91,6 +91,7 @@ class ComposePlan:
             "log.dirs": f"{HOME}/data",
             "understudy.events.dir": f"{HOME}/events",
             "understudy.points.file": f"{HOME}/points.json",
+            "understudy.answers.file": f"{HOME}/answers.json",
         }
 
     def _service(self, name: str, command: Sequence[str], published: int, port: int) -> dict[str, Any]:

@@ -6,12 +6,14 @@ import json
 import os
 import socket
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from understudy.brokers.config.properties import format_properties
+from understudy.brokers.machine.answers_file import names_given, read_answers
 from understudy.brokers.machine.injected_faults import APPLIED, MachineFaults
 from understudy.brokers.metrics.metrics_server import ADDRESS_FILE
 from understudy.clusters.processes import waiting_broker
@@ -19,6 +21,7 @@ from understudy.clusters.processes.broker_forks import forks_of_this_process
 from understudy.clusters.processes.fixed_address import FixedAddress, two_listeners
 from understudy.clusters.processes.processes import ChildProcess, RunningProcess
 from understudy.clusters.processes.run_folder import BrokerEntry, replace_file
+from understudy.foundation.wire.armed_answers import ArmedAnswer, named
 
 HOST = "127.0.0.1"
 
@@ -51,6 +54,7 @@ class BrokerProcess:
         self.log = directory / "broker.log"
         self.events = directory / "events"
         self.points = directory / "points.json"
+        self.answers = directory / "answers.json"
         self.faults = directory / "faults.json"
         self.port = 0
         """The port on loopback that it registered last; 0 before its first registration."""
@@ -132,6 +136,23 @@ class BrokerProcess:
             return {}
         return {str(point): str(action) for point, action in found.items()}
 
+    def named_answer(self, answer: ArmedAnswer) -> ArmedAnswer:
+        """Return an answer with a name that this broker's other armed answers do not have."""
+        return named(answer, {*self.answers_given(), *(each.name for each in read_answers(self.answers))})
+
+    def arm_answer(self, answer: ArmedAnswer) -> None:
+        """Arm an answer of `named_answer`; others stay armed."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        replace_file(self.answers, msgspec.json.encode([*read_answers(self.answers), answer]))
+
+    def answers_given(self) -> Counter[str]:
+        """How often it has given each armed answer, by its name."""
+        return names_given(self.answers)
+
+    def disarm_answers(self) -> None:
+        """Arm no answer any more."""
+        self.answers.unlink(missing_ok=True)
+
     def set_faults(self, faults: MachineFaults) -> None:
         """Give its disk and clock these faults, and no others, from now on; also in later processes.
 
@@ -181,6 +202,7 @@ class BrokerProcess:
             "log.dirs": str(self.directory / "data"),
             "understudy.events.dir": str(self.events),
             "understudy.points.file": str(self.points),
+            "understudy.answers.file": str(self.answers),
             **self.properties,
         }
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from understudy.clusters.answers import AnswerHandle, ArmsAnswers
 from understudy.clusters.cluster import BrokerHandle, ClusterError, check_point
 from understudy.clusters.processes.broker_process import HOST, BrokerProcess
 from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.processes import RunningProcess
+from understudy.foundation.wire.armed_answers import ArmedAnswer
+
+T = TypeVar("T")
 
 STOP_TIMEOUT_S = 15.0
 
@@ -19,6 +23,8 @@ class BrokerOwner(Protocol):
 
     is_proxied: bool
     """Whether a proxy can hold the traffic of its brokers."""
+    answers: list[AnswerHandle]
+    """The answers that were armed at its brokers."""
     before_fault: Callable[[int], None]
     """Called with a broker's id before a fault that may end its leaderships."""
 
@@ -30,6 +36,8 @@ class BrokerOwner(Protocol):
     def record_fault(self, fault: str, target: str, role: str = "") -> None: ...
 
     def record_step(self, step: str, note: str = "") -> None: ...
+
+    def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = ...) -> T: ...
 
     def write_cluster_file(self) -> None:
         """Write the processes that run now into `cluster.json`."""
@@ -45,7 +53,7 @@ class BrokerOwner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LocalBroker:
+class LocalBroker(ArmsAnswers):
     """One broker of a local cluster; implements `BrokerHandle`.
 
     Attributes:
@@ -163,6 +171,15 @@ class LocalBroker:
         check_point(point, action)
         self.cluster.record_step("armed", f"{self.name}: {action} at {point}")
         self.process.arm(point, action)
+
+    def arm_answer(self, answer: ArmedAnswer) -> AnswerHandle:
+        process = self.process
+        armed = process.named_answer(answer)
+        self.cluster.record_step("armed", f"{self.name}: {armed}")
+        process.arm_answer(armed)
+        handle = AnswerHandle(armed, self.name, lambda: process.answers_given()[armed.name], self.cluster.wait_until)
+        self.cluster.answers.append(handle)
+        return handle
 
     def _inject(self, fault: str, action: Callable[[RunningProcess], object], *, ends: bool = False) -> None:
         """Record a fault, then run `action` on the process.

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import Cluster, ClusterError, Unsettled, WaitTimedOut, no_holder, no_such_broker
@@ -137,6 +138,7 @@ class LocalCluster(LinkFaults):
         self._view: ClusterView | None = None
         self._events: TestbedLog | None = None
         self.before_fault: Callable[[int], None] = lambda _: None
+        self.answers: list[AnswerHandle] = []
         self._is_ready = False
         """Whether every broker has served requests since `start`; some may have been ended by faults after that."""
         self._earlier: run_folder.ClusterEntry | None = None

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from understudy.brokers.broker import KafkaBroker
 from understudy.brokers.config.reading import read_config
+from understudy.clusters.answers import AnswerHandle, ArmsAnswers
 from understudy.clusters.cluster import ClusterError, check_point
 from understudy.clusters.picture import BrokerMemory
 from understudy.clusters.simulated.environment import Exit, SimulatedEnvironment
 from understudy.clusters.simulated.world import Node
 from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.wire.armed_answers import ArmedAnswer
 from understudy.foundation.zk.client import Failure
 from understudy.foundation.zk.znodes import BrokerIdZNode
 
@@ -18,7 +20,7 @@ _RESTART_AFTER_MS = 1_000
 """Time after which a broker that ended by itself is started again."""
 
 
-class SimulatedBroker:
+class SimulatedBroker(ArmsAnswers):
     """One broker of a simulation; implements `BrokerHandle`.
 
     `kill`, `lose_power`, `pause`, `resume`, `depose`, `isolate`, `heal` and `arm` act at once; no time passes.
@@ -219,6 +221,14 @@ class SimulatedBroker:
             self.node.arm(point, action, self.kill)
         else:
             self.node.arm(point, action, lambda: self.bounce(start_after_ms))
+
+    def arm_answer(self, answer: ArmedAnswer) -> AnswerHandle:
+        answers = self.node.answers
+        armed = answers.arm(answer)
+        self._environment.record_step("armed", f"{self.name}: {armed}")
+        handle = AnswerHandle(armed, self.name, lambda: answers.given[armed.name], self._environment.wait_until)
+        self._environment.answers.append(handle)
+        return handle
 
     def _pause_at_point(self, resume_after_ms: float | None) -> None:
         self.pause()

@@ -229,6 +229,7 @@ class SimulatedCluster(SimulatedEnvironment):
         self.heal_network()
         for broker in self.brokers:
             broker.node.armed.clear()
+            broker.node.answers.armed.clear()
             self.heal_zookeeper(broker.id)
             broker.resume_if_paused()
             if not broker.is_stopping:

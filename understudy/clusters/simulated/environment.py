@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from understudy.brokers.exits import TEMPORARY
+from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.cluster import ClusterError, WaitTimedOut
 from understudy.clusters.request_rules import Direction, Effect, RequestRule
 from understudy.clusters.simulated.loop import new_loop
@@ -68,6 +69,8 @@ class SimulatedEnvironment:
         self.znodes = ZnodeView(self.zookeeper.tree)
         self.log_lines = RunLog()
         self.exits: list[Exit] = []
+        self.answers: list[AnswerHandle] = []
+        """The answers that were armed at the brokers."""
         self.simulator = Node("simulator", run=self.run_id, seed=seed, loop=self.loop, log_lines=self.log_lines)
         """The node that runs the clients and records the injected faults."""
         world = self.simulator.start(

@@ -23,6 +23,7 @@ from understudy.clusters.simulated.zookeeper_client import NodeZooKeeper
 from understudy.foundation.eventlog.fences import Fences, Switch
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import PointReached
+from understudy.foundation.wire.armed_answers import AnswerList
 
 EPOCH_MS = 1_767_225_600_000.0
 """The wall clock at the start of every simulation: 2026-01-01T00:00:00Z."""
@@ -91,6 +92,7 @@ class Node:
         log_lines: the lines of all nodes' event logs, in the order in which they were written.
         switched_off: fences and fixes that are switched off, from the next incarnation on.
         armed: the armed faults, by point.
+        answers: the armed answers, which outlive a process.
         at_point: called with the name of each point that is reached, before an armed fault is injected; it may arm a
             fault at that point.
     """
@@ -119,6 +121,7 @@ class Node:
         self._seed = seed
         self._loop = loop
         self.armed: dict[str, Armed] = {}
+        self.answers = AnswerList()
         self.at_point: Callable[[str], None] | None = None
 
     @property
@@ -166,6 +169,7 @@ class Node:
             events=self.events,
             fences=fences,
             points=self,
+            answers=self.answers,
         )
 
     def lose_power(self) -> None:
