@@ -95,6 +95,7 @@ VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
             "end the isolation of a broker", "healed", on_zookeeper=False, on_compose="docker network connect"
         ),
         "arm": Verb("pause or crash a broker at a named point of its controller", "armed", on_zookeeper=False),
+        "answer": Verb("answer a broker's next requests of one kind with an error", "armed", on_zookeeper=False),
     }
 )
 """Every verb by its name."""
@@ -116,5 +117,6 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
 """Forms of a target, each with its meaning. A role is resolved when the verb is done."""
 
 ARM: Final = "arm"
+ANSWER: Final = "answer"
 POINT_ACTIONS: Final = ("pause", "crash")
 """Actions of an armed point on its broker."""

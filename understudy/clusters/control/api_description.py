@@ -34,6 +34,7 @@ OPERATIONS: Final = (
 
 READS: Final = {
     "/cluster": "the controller, the brokers and the partitions, as `understudy status --json` prints them",
+    "/answers": "the answers that were armed by `answer`, and how often each was given (`hits`)",
     "/openapi.json": "this description as an OpenAPI document",
     "/docs": "this description as a page",
 }

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp
 
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.brokers.machine.socket_network import SocketNetwork
+from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.clients.connections import Connections
@@ -54,6 +56,7 @@ def application(cluster: Commanded, view: ClusterView, *, hosts: frozenset[str] 
     port = _ControlPort(cluster, view)
     routes = [
         Route("/cluster", port.cluster, methods=["GET"]),
+        Route("/answers", port.answers, methods=["GET"]),
         Route("/openapi.json", port.openapi, methods=["GET"]),
         Route("/docs", port.docs, methods=["GET"]),
         Route("/verbs/{verb}", port.verb, methods=["POST"]),
@@ -88,6 +91,10 @@ class _ControlPort:
     async def cluster(self, request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(self._cluster.described, self._view))
 
+    async def answers(self, request: Request) -> Response:
+        answers = await run_in_threadpool(lambda: [_described(each) for each in self._cluster.answers()])
+        return JSONResponse({"answers": answers})
+
     async def openapi(self, request: Request) -> Response:
         return JSONResponse(self._openapi)
 
@@ -107,7 +114,8 @@ class _ControlPort:
             outcome.cancel()
             raise HTTPException(504, f"{verb} has not ended within {VERB_TIMEOUT_S:g} s; see GET /cluster")
         done = outcome.result()
-        return JSONResponse({"verb": verb, "done": done.done, "skipped": done.skipped, "message": str(done)})
+        answer = {"verb": verb, "done": done.done, "skipped": done.skipped, "message": str(done)}
+        return JSONResponse(answer | ({"answer": done.answer} if done.answer else {}))
 
     async def create_topic(self, request: Request) -> Response:
         topic = await _body(request, NewTopic)
@@ -154,6 +162,11 @@ class _ControlPort:
 async def _body(request: Request, kind: type[B]) -> B:
     """Read and decode the body of a request. Raises BadValue, and HTTPException if it is too large or too slow."""
     return decode(await read_body(request), kind)
+
+
+def _described(handle: AnswerHandle) -> dict[str, Any]:
+    """An armed answer as `GET /answers` lists it."""
+    return {"id": handle.id, "broker": handle.broker, **msgspec.to_builtins(handle.answer), "hits": handle.hits}
 
 
 def _slashed(partition: TopicPartition) -> str:

@@ -7,8 +7,9 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from understudy.clusters.answers import MOST_THROTTLE_MS, MOST_TIMES
 from understudy.clusters.problems import BadValue
-from understudy.clusters.verb_table import ARM, TARGETS, VERBS
+from understudy.clusters.verb_table import ANSWER, ARM, TARGETS, VERBS
 
 MOST_VALUES: Final = 1_000
 MOST_PARTITIONS: Final = 10_000
@@ -49,6 +50,26 @@ class Arm(OnTarget, frozen=True, kw_only=True):
     action: Literal["pause", "crash"]
 
 
+class Answer(OnTarget, frozen=True, kw_only=True):
+    """The body of `answer`."""
+
+    api: Annotated[str, Meta(max_length=100, description="Kafka's name of the request", examples=["Produce"])]
+    error: Annotated[
+        str,
+        Meta(
+            max_length=100,
+            description="Kafka's name of the error; NONE for a throttle time alone",
+            examples=["NOT_LEADER_OR_FOLLOWER"],
+        ),
+    ] = "NONE"
+    times: Annotated[int, Meta(ge=1, le=MOST_TIMES, description="how many requests are answered so")] = 1
+    topic: Annotated[str, Meta(max_length=249, description="the topic that the error is for; any without it")] = ""
+    partition: Annotated[int, Meta(ge=0, description="the partition that the error is for")] | None = None
+    client: Annotated[str, Meta(max_length=1_000, description="the client id of the requests; any without it")] = ""
+    then: Literal["apply", "ignore"] | None = msgspec.field(default=None, name="and")
+    throttle_ms: Annotated[int, Meta(ge=0, le=MOST_THROTTLE_MS, description="the throttle time in the answers")] = 0
+
+
 class NewTopic(Body, frozen=True, kw_only=True):
     """A topic to create. Without a number of replicas, it has the brokers' `default.replication.factor`."""
 
@@ -78,6 +99,8 @@ def body_of(verb: str) -> type[OnTarget]:
     """Return the struct of a verb's body."""
     if verb == ARM:
         return Arm
+    if verb == ANSWER:
+        return Answer
     return OnTargetFor if VERBS[verb].undo else OnTarget
 
 

@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
+from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.compose_project import ComposeProject
 from understudy.clusters.control.client import ControlClient
@@ -96,6 +97,10 @@ class ComposeCommands:
             "session_timeout_ms": self._project.session_timeout_ms,
             "is_proxied": False,
         }
+
+    def answers(self) -> list[AnswerHandle]:
+        """Return none: `answer` is no verb for containers."""
+        return []
 
     def close(self) -> None:
         """Do no further verb, and do the waiting undos at once."""

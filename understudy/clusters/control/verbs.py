@@ -10,8 +10,9 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from understudy.clusters.answers import AnswerHandle, arm_at, armed_answer
 from understudy.clusters.cluster import ClusterError, check_point
-from understudy.clusters.control.bodies import Arm, OnTarget, OnTargetFor
+from understudy.clusters.control.bodies import Answer, Arm, OnTarget, OnTargetFor
 from understudy.clusters.control.job_thread import JobThread
 from understudy.clusters.control.waiting_undos import WaitingUndos, ended_by
 from understudy.clusters.control.zookeeper_handle import ZooKeeperHandle
@@ -26,7 +27,8 @@ from understudy.clusters.processes.zookeeper_ensemble import LEADER
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.clusters.targets import Resolver
 from understudy.clusters.values import Target, duration, parse_duration, parse_target
-from understudy.clusters.verb_table import GONE, PAUSED, RUNNING, TARGETS, VERBS
+from understudy.clusters.verb_table import ARM, GONE, PAUSED, RUNNING, TARGETS, VERBS
+from understudy.foundation.wire.armed_answers import ArmedAnswer
 
 ANSWER_TIMEOUT_S: Final = 5.0
 """Time within which ZooKeeper has to answer which broker has a role."""
@@ -46,6 +48,7 @@ class VerbRequest(NamedTuple):
         lasts_ms: the number of milliseconds after which it is undone; None if it is not.
         point: for `arm`, the named point; otherwise empty.
         action: for `arm`, the action at this point; otherwise empty.
+        answer: for `answer`, the answer, without its name; otherwise None.
     """
 
     verb: str
@@ -53,6 +56,7 @@ class VerbRequest(NamedTuple):
     lasts_ms: float | None = None
     point: str = ""
     action: str = ""
+    answer: ArmedAnswer | None = None
 
 
 class VerbOutcome(NamedTuple):
@@ -62,13 +66,15 @@ class VerbOutcome(NamedTuple):
         done: the names of the processes that it acted on.
         skipped: the reasons why some of several brokers were left out. `all` means those that are in the state for
             the verb, so that it leaves out none.
-        note: the undo that follows later, in words; empty if none follows.
+        note: the undo that follows later, or the armed answer, in words; empty if there is none.
+        answer: the id of the answer that was armed, as `Commanded.answers` has it; empty if none was.
     """
 
     verb: str
     done: tuple[str, ...]
     skipped: tuple[str, ...] = ()
     note: str = ""
+    answer: str = ""
 
     def __str__(self) -> str:
         words = f"{', '.join(self.done)} {VERBS[self.verb].done}"
@@ -91,6 +97,18 @@ def checked(verb: str, body: OnTarget) -> VerbRequest:
         except ClusterError as error:
             raise BadValue(str(error)) from None
         return VerbRequest(verb, target, point=body.point, action=body.action)
+    if isinstance(body, Answer):
+        answer = armed_answer(
+            body.api,
+            body.error,
+            times=body.times,
+            topic=body.topic,
+            partition=body.partition,
+            client_id=body.client,
+            then=body.then,
+            throttle_ms=body.throttle_ms,
+        )
+        return VerbRequest(verb, target, answer=answer)
     lasts_ms = None
     if isinstance(body, OnTargetFor) and body.lasts is not None:
         lasts_ms = parse_duration(body.lasts)
@@ -140,6 +158,9 @@ class Commanded(Protocol):
             One of `NO_ANSWER`: ZooKeeper does not answer.
         """
 
+    def answers(self) -> list[AnswerHandle]:
+        """Return the answers that verbs have armed, in the order in which they were armed."""
+
     def close(self) -> None:
         """Do no further verb, and do the undos that are still needed."""
 
@@ -186,6 +207,10 @@ class ClusterVerbs:
             "is_proxied": self.cluster.is_proxied,
         }
 
+    def answers(self) -> list[AnswerHandle]:
+        """Return the answers that verbs have armed; see `Commanded`."""
+        return list(self.cluster.answers)
+
     def close(self) -> None:
         """Do no further verb, and undo the faults that would keep the cluster from stopping in order.
 
@@ -201,6 +226,8 @@ class ClusterVerbs:
                     _do_to(handle, undo)
                     self._report(f"{handle.name} {VERBS[undo].done}, so that the cluster can stop in order")
             self._to_undo.clear()
+            for missed in (answer.missed for answer in self.cluster.answers if not answer.hits):
+                self._report(missed)
         self._view.close()
 
     # ------------------------------------------------------------------ one verb
@@ -209,8 +236,13 @@ class ClusterVerbs:
         reasons = {handle.name: self._refusal(request.verb, handle) for handle in handles}
         skipped = left_out(request, reasons)
         able = [handle for handle in handles if not reasons[handle.name]]
+        names = tuple(f"{handle.name} ({handle.role})" if handle.role else handle.name for handle in able)
+        if request.answer is not None:
+            brokers = [handle for handle in able if isinstance(handle, LocalBroker)]
+            armed = arm_at(brokers, request.answer, self.cluster.answers)
+            return self._reported(VerbOutcome(request.verb, names, skipped, str(armed.answer), armed.id))
         for handle in able:
-            if request.verb == "arm":
+            if request.verb == ARM:
                 assert isinstance(handle, LocalBroker)
                 handle.arm(request.point, request.action)
             else:
@@ -219,8 +251,9 @@ class ClusterVerbs:
             if request.lasts_ms is not None:
                 undo = VERBS[request.verb].undo
                 self._undos.later(handle.name, undo, request.lasts_ms, partial(self._undo, handle, undo))
-        names = tuple(f"{handle.name} ({handle.role})" if handle.role else handle.name for handle in able)
-        outcome = VerbOutcome(request.verb, names, skipped, note_of(request))
+        return self._reported(VerbOutcome(request.verb, names, skipped, note_of(request)))
+
+    def _reported(self, outcome: VerbOutcome) -> VerbOutcome:
         self._report(str(outcome))
         return outcome
 

@@ -23,7 +23,7 @@ from understudy.clusters.control.verbs import ClusterVerbs, checked
 from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.values import parse_target
-from understudy.clusters.verb_table import TARGETS, VERBS
+from understudy.clusters.verb_table import ANSWER, ARM, TARGETS, VERBS
 from understudy.controller.points import POINTS
 
 AUTHORIZED = {"host": HOST, "authorization": f"Bearer {TOKEN}"}
@@ -107,6 +107,10 @@ def test_a_large_body_is_refused(app: ASGIApp, declared: bool) -> None:
         ("depose", {"target": "zookeeper"}, "zookeeper cannot be the target of depose; it can be that of kill, pause"),
         ("arm", {"target": "1", "point": "nowhere", "action": "pause"}, "there is no point 'nowhere'; the points are"),
         ("arm", {"target": "1", "point": POINTS[0], "action": "sleep"}, "Invalid enum value 'sleep'"),
+        ("answer", {"target": "1"}, "missing required field `api`"),
+        ("answer", {"target": "1", "api": "Produce", "error": "NOT"}, "'NOT' is no error of Kafka"),
+        ("answer", {"target": "1", "api": "Produce", "error": "NONE"}, "needs an error other than NONE"),
+        ("answer", {"target": "1", "api": "Produce", "and": "wait"}, "Invalid enum value 'wait' - at `$.and`"),
     ],
 )
 def test_a_wrong_request_is_answered_with_what_is_expected(
@@ -212,7 +216,7 @@ def test_each_undo_is_a_verb_and_each_target_of_the_table_can_be_read() -> None:
     ]
 
 
-@pytest.mark.parametrize("verb", [name for name in VERBS if name != "arm"])
+@pytest.mark.parametrize("verb", [name for name in VERBS if name not in (ARM, ANSWER)])
 def test_every_verb_takes_a_broker_and_has_a_body(verb: str) -> None:
     body = body_of(verb)(target="controller")
     assert isinstance(body, OnTarget)

@@ -210,6 +210,38 @@ def test_a_point_is_armed_and_crashes_the_next_controller(up: Up, capsys: pytest
     up.client.verb("start", {"target": "all"})
 
 
+def test_an_answer_is_armed_given_and_waited_for(up: Up, capsys: pytest.CaptureFixture[str]) -> None:
+    controller = up.cluster()["controller"]
+    line = ["answer", str(up.folder), "controller", "--api", "CreateTopics", "--error", "POLICY_VIOLATION"]
+    assert main([*line, "--wait", "100ms"]) == 1
+    out = capsys.readouterr()
+    armed = "answer-1: 1 × CreateTopics answered with POLICY_VIOLATION"
+    assert out.out == f"broker-{controller} (controller) armed; {armed}\n"
+    assert out.err == f"understudy answer: broker-{controller}/answer-1 was given 0 of 1 times within 100ms\n"
+    with pytest.raises(ControlRefused, match="POLICY_VIOLATION") as refused:
+        up.client.post("/topics", {"name": "refused"})
+    assert refused.value.answer["kafka_error"] == "POLICY_VIOLATION"
+    (described,) = up.client.get("/answers")["answers"]
+    assert (described["id"], described["hits"], described["times"]) == (f"broker-{controller}/answer-1", 1, 1)
+    up.client.post("/topics", {"name": "accepted"})
+
+
+def test_one_answer_is_armed_at_every_broker(up: Up) -> None:
+    body = {"target": "all", "api": "Metadata", "error": "LEADER_NOT_AVAILABLE", "client": "none", "and": "apply"}
+    done = up.client.verb("answer", body)
+    assert len(done["done"]) == BROKERS
+    described = up.client.get("/answers")["answers"][-1]
+    assert (described["id"], described["is_applied"]) == (done["answer"], True)
+    assert described["broker"] == "broker-1, broker-2, broker-3"
+
+
+def test_a_wrong_answer_has_exit_code_2(up: Up, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["answer", str(up.folder), "1", "--api", "Produce", "--error", "NOT_LEADER"]
+    assert main(line) == 2
+    assert "did you mean 'NOT_LEADER_OR_FOLLOWER'?" in capsys.readouterr().err
+    assert main([*line, "--wait", "soon"]) == 2
+
+
 def test_without_a_running_broker_no_topic_is_created(up: Up) -> None:
     up.client.verb("pause", {"target": "1"})
     assert len(up.client.verb("kill", {"target": "all"})["done"]) == BROKERS
