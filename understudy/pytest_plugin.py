@@ -66,6 +66,15 @@ def understudy_cluster(
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Fail a test that has armed an answer which its cluster never gave."""
+    yield
+    loan = item.stash.get(_LOAN, None)
+    if loan is not None:
+        loan.cluster.assert_answers_given()
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.cluster import ClusterError, Unsettled, Unsupported, WaitTimedOut
 from understudy.clusters.processes.local_broker import LocalBroker as BrokerUnderTest
 from understudy.clusters.testing.cluster_under_test import ClusterUnderTest, Condition
@@ -18,6 +19,7 @@ from understudy.clusters.testing.conditions import controller_change, isr, leade
 from understudy.clusters.testing.faults import RecordedFault
 
 __all__ = [
+    "AnswerHandle",
     "BrokerUnderTest",
     "ClusterError",
     "ClusterUnderTest",

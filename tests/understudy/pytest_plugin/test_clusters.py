@@ -119,6 +119,42 @@ def test_a_cluster_that_does_not_start_fails_the_test_with_the_end_of_its_log(py
     assert "Invalid value many for configuration num.partitions" in result.stdout.str()
 
 
+def test_a_test_whose_answer_was_never_given_fails(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        pytestmark = pytest.mark.understudy(brokers=1, scope="session")
+
+        def test_never_given(understudy_cluster):
+            understudy_cluster.controller.answer("Heartbeat", "REBALANCE_IN_PROGRESS")
+
+        def test_fails_for_another_reason(understudy_cluster):
+            understudy_cluster.controller.answer("Heartbeat", "REBALANCE_IN_PROGRESS")
+            raise ValueError("on purpose")
+
+        def test_of_another_cluster(understudy_cluster): pass
+        """
+    )
+    result = pytester.runpytest_subprocess(*OPTIONS, timeout=TIMEOUT_S)
+    result.assert_outcomes(passed=1, failed=2)
+    missed = "AssertionError: answer: broker-1 received no request for answer-1: 1 × Heartbeat*"
+    result.stdout.fnmatch_lines([f"*{missed}"])
+    assert result.stdout.str().count("received no request") <= 3, "the second test has its own reason alone"
+
+
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples" / "testing").glob("test_*.py")), ids=lambda path: path.stem
+)
+def test_stock_clients_survive_the_errors_of_the_examples(example: Path, pytester: pytest.Pytester) -> None:
+    """Slow, because a stock client waits before it tries again; it alone shows that the examples pass."""
+    shutil.copy(example, pytester.path)
+    result = pytester.runpytest_subprocess(*OPTIONS, "-p", "no:warnings", timeout=TIMEOUT_S)
+    outcomes = result.parseoutcomes()
+    assert outcomes.keys() == {"passed"}
+    assert outcomes["passed"] > 20
+
+
 @pytest.mark.parametrize("example", sorted((ROOT / "examples" / "tests").glob("test_*.py")), ids=lambda path: path.stem)
 def test_the_examples_pass(example: Path, pytester: pytest.Pytester) -> None:
     shutil.copy(example, pytester.path)

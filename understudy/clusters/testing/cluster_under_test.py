@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from understudy.clusters.answers import AnswerHandle, arm_at, armed_answer
 from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
@@ -18,6 +19,7 @@ from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.testing.arguments import ClusterArguments
 from understudy.clusters.testing.faults import TEST_BEGUN, RecordedFault, faults_of_test
+from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 
 T = TypeVar("T")
@@ -139,8 +141,12 @@ class ClusterUnderTest:
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.local.__exit__()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self.assert_answers_given()
+        finally:
+            self.local.__exit__()
 
     def begin_test(self, test: str = "") -> None:
         """Undo the faults of an earlier test, and record that a test begins.
@@ -163,14 +169,16 @@ class ClusterUnderTest:
         self.local.record_step(TEST_BEGUN, test)
         now = self.local.picture()
         leaders = {key: found.state.leader_and_isr.leader for key, found in now.partitions.items() if found.state}
+        self.local.answers.clear()
         self.before = Before(now.controller_epoch, {key: int(leader) for key, leader in leaders.items()})
 
     def undo_faults(self) -> None:
-        """Disarm every point, heal every link, resume every paused broker, and start every broker that is down."""
+        """Disarm every point and answer, heal every link, resume each paused broker, and start each that is down."""
         if self.local.is_proxied:
             self.local.heal_links()
         for broker in self.local.brokers:
             broker.process.points.unlink(missing_ok=True)
+            broker.process.disarm_answers()
             if broker.is_paused:
                 broker.resume()
         for broker in self.local.brokers:
@@ -268,6 +276,35 @@ class ClusterUnderTest:
         chosen.arm(point, action)
         return chosen
 
+    def answer(
+        self,
+        api: str,
+        error: str = Errors.NONE.name,
+        *,
+        times: int = 1,
+        topic: str = "",
+        partition: int | None = None,
+        client_id: str = "",
+        then: str | None = None,
+        throttle_ms: int = 0,
+    ) -> AnswerHandle:
+        """Arm an answer at every broker, for requests that a client may send to any of them.
+
+        The arguments are those of `BrokerUnderTest.answer`, which arms it at one broker. Each broker gives it up to
+        `times` times; it is given if one of them has given it.
+        """
+        answer = armed_answer(
+            api,
+            error,
+            times=times,
+            topic=topic,
+            partition=partition,
+            client_id=client_id,
+            then=then,
+            throttle_ms=throttle_ms,
+        )
+        return arm_at(self.brokers, answer, self.local.answers)
+
     def faults(self) -> tuple[RecordedFault, ...]:
         """The faults that the event logs record for this test, in order of time."""
         return faults_of_test(self.directory).faults
@@ -293,6 +330,18 @@ class ClusterUnderTest:
         asked = ", ".join([repr(fault), *(f"{key}={value!r}" for key, value in wanted.items() if value is not None)])
         recorded = "\n".join(["recorded in this test:", *found.lines()]) if found.faults else "none is recorded"
         raise AssertionError(f"no fault {asked} was injected; {recorded}")
+
+    def assert_answers_given(self) -> None:
+        """Fail if a broker has never given an answer that this test has armed (`broker.answer`).
+
+        The fixture calls it at the end of a test that has passed, and the context manager at its end.
+
+        Raises:
+            AssertionError: the message names each of these answers.
+        """
+        missed = [answer.missed for answer in self.local.answers if not answer.hits]
+        if missed:
+            raise AssertionError("\n".join(missed))
 
     # -- waiting
 

@@ -48,6 +48,24 @@ def test_a_test_begins_without_the_faults_of_the_one_before(cluster: ClusterUnde
     assert StepReached(step=TEST_BEGUN, note="the next") in steps
 
 
+def test_an_answer_that_was_never_given_fails_the_test(cluster: ClusterUnderTest) -> None:
+    answer = cluster.controller.answer("CreateTopics", "POLICY_VIOLATION")
+    cluster.answer("CreateTopics", "NOT_CONTROLLER", client_id="none")
+    with pytest.raises(AssertionError) as failed:
+        cluster.assert_answers_given()
+    assert str(failed.value).count("received no request for") == 2
+    with pytest.raises(ApiError, match="POLICY_VIOLATION"):
+        cluster.create_topic("refused")
+    answer.wait()
+    cluster.assert_injected("answer", broker=cluster.controller.id)
+    assert str(cluster.faults()[-1]) == f"answer {cluster.controller.name}: CreateTopics with POLICY_VIOLATION"
+    with pytest.raises(AssertionError, match="broker-1, broker-2, broker-3 received no request for"):
+        cluster.assert_answers_given()
+    cluster.begin_test("the next")
+    cluster.assert_answers_given()
+    assert not cluster.controller.process.answers.exists()
+
+
 def test_a_controller_change_is_found_after_the_fault_and_after_it_has_happened(cluster: ClusterUnderTest) -> None:
     killed = cluster.controller
     killed.kill()
