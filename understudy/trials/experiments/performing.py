@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
+from understudy.clusters.answers import arm_at
 from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.processes.processes import RunningProcess
@@ -19,6 +20,7 @@ from understudy.trials.experiments.each_broker import Broker, Brokers, begin_sta
 from understudy.trials.experiments.engine import CannotInject, ExperimentEngine, Undo
 from understudy.trials.experiments.language.actions import (
     Action,
+    Answer,
     ArmPoint,
     Counted,
     DiskFault,
@@ -99,6 +101,9 @@ class Performing(ExperimentEngine, Protocol):
                 return on_next_requests(self.cluster, action, brokers, peers)
             case LoseAnswer(path=path, applied=applied):
                 return on_each(brokers, lambda each: self.cluster.lose_answer(each.id, path, applied is not False))
+            case Answer():
+                arm_at(brokers, action.armed(), self.cluster.answers)
+                return None
             case ArmPoint():
                 return on_each(brokers, lambda each: self.arm(each, action))
             case Repeated():

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Final
 
+from understudy.clusters.answers import APPLY, IGNORE, MOST_THROTTLE_MS, MOST_TIMES, armed_answer
 from understudy.clusters.request_rules import Direction
 from understudy.clusters.values import CountRange, Span, Target
 from understudy.clusters.verb_table import POINT_ACTIONS
 from understudy.controller.points import POINTS
+from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.wire.armed_answers import CLIENT_APIS, ArmedAnswer
 from understudy.foundation.wire.registry import APIS
 from understudy.trials.experiments.language.kinds import (
     COUNT_RANGE,
@@ -151,6 +154,33 @@ class ArmPoint(Action):
 
     point: str
     point_action: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Action):
+    """An error, or a throttle time, in the answers to the next requests of one kind."""
+
+    api: str
+    error: str = Errors.NONE.name
+    times: int = 1
+    topic: str | None = None
+    partition: int | None = None
+    client: str | None = None
+    then: str | None = None
+    throttle_ms: int | None = None
+
+    def armed(self) -> ArmedAnswer:
+        """Return the answer to arm. Raises BadValue if its values do not fit."""
+        return armed_answer(
+            self.api,
+            self.error,
+            times=self.times,
+            topic=self.topic or "",
+            partition=self.partition,
+            client_id=self.client or "",
+            then=self.then,
+            throttle_ms=self.throttle_ms or 0,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,6 +386,22 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
                 StepKey("point", choice(*POINTS), "the point", is_required=True),
                 StepKey("action", choice(*POINT_ACTIONS), "what happens there", field="point_action", is_required=True),
                 _FOR,
+            ),
+        ),
+        "answer": Form(
+            Answer,
+            "answer the next requests of {api} to {} with {error}",
+            (
+                StepKey("api", choice(*(api.name for api in CLIENT_APIS)), "the kind of request", is_required=True),
+                StepKey("error", choice(*Errors.__members__), "the error; by default NONE, for a throttle time alone"),
+                StepKey("times", integer(1, MOST_TIMES), "how many requests; by default 1"),
+                StepKey("topic", NAME, "the topic that the error is for; by default all of a request"),
+                StepKey("partition", integer(0, 10_000), "the partition of this topic; by default all of a request"),
+                StepKey("client", TEXT, "the client id of the requests; by default any client's"),
+                StepKey("and", choice(APPLY, IGNORE), "whether a request is handled too; by default ignore", "then"),
+                StepKey(
+                    "throttle-ms", integer(1, MOST_THROTTLE_MS), "the throttle time in the answers, in milliseconds"
+                ),
             ),
         ),
         "step-clock": Form(

@@ -10,7 +10,7 @@ from typing import Any, Final
 from understudy.clusters.problems import BadExperiment, BadValue, Problem, one_of
 from understudy.clusters.values import Target
 from understudy.trials.experiments.language import expectations
-from understudy.trials.experiments.language.actions import ACTIONS, TARGETS
+from understudy.trials.experiments.language.actions import ACTIONS, TARGETS, Answer
 from understudy.trials.experiments.language.document import (
     ENGINES,
     SCHEMA,
@@ -93,6 +93,8 @@ def _check_step(step: Step) -> None:
         raise BadValue(f"as: {step.bind_as}: the name of a broker begins with a capital letter, for example B")
     if step.action is not None and step.action.name == "bind" and not step.bind_as:
         raise BadValue("a step that has bind needs `as`, the name that later steps use")
+    if isinstance(step.action, Answer):
+        step.action.armed()
     if step.action is None and not step.mark and step.wait.high_ms == 0:
         raise BadValue(f"this step does nothing; give it an action ({', '.join(ACTIONS)}), a wait or a mark")
 

@@ -253,7 +253,8 @@ class LiveEngine(Performing):
             for broker in self.cluster.brokers
             for point in broker.process.armed()
         ]
-        return (*self.cluster.not_injected(), *points, *self.machines.not_injected())
+        answers = [answer.missed for answer in self.cluster.answers if not answer.hits]
+        return (*self.cluster.not_injected(), *points, *answers, *self.machines.not_injected())
 
     def heal(self) -> None:
         self._timers.clear()
@@ -263,6 +264,7 @@ class LiveEngine(Performing):
             self.cluster.embedded_zookeeper.resume()
         self.cluster.start_zookeeper()
         for broker in self.cluster.brokers:
+            broker.process.disarm_answers()
             if broker.is_paused:
                 broker.resume()
             if broker.process.is_restarting:

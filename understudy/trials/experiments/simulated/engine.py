@@ -170,7 +170,8 @@ class SimulatedEngine(Performing):
         ]
         events = [f"hold-watch: no watch event was sent to {each}" for each in self.cluster.zookeeper.missed_events()]
         requests = self.cluster.network.requests.not_injected()
-        return (*lost, *points, *events, *requests, *self.machines.not_injected())
+        answers = [answer.missed for answer in self.cluster.answers if not answer.hits]
+        return (*lost, *points, *events, *requests, *answers, *self.machines.not_injected())
 
     def heal(self) -> None:
         self.cluster.heal()
