@@ -49,7 +49,7 @@ _API: Final = api_of(FetchRequest)
 _SESSION_ERRORS: Final = frozenset(
     {Errors.FETCH_SESSION_ID_NOT_FOUND, Errors.INVALID_FETCH_SESSION_EPOCH, Errors.FETCH_SESSION_TOPIC_ID_ERROR}
 )
-"""Errors of a whole Fetch; all others are those of partitions."""
+"""Errors of a whole Fetch; all others are errors of partitions."""
 MAX_WAIT_MS = 60_000
 """Maximum time that a Fetch waits, whatever `max_wait_ms` the client sends."""
 

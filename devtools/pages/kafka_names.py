@@ -96,6 +96,8 @@ foundation/wire/
   org.apache.kafka.common.protocol
 foundation/wire/codec.py
   org.apache.kafka.common.protocol.MessageUtil
+foundation/wire/error_answers.py
+  org.apache.kafka.common.requests.AbstractRequest.getErrorResponse error_answer
 foundation/wire/errors.py
   org.apache.kafka.common.errors.UnsupportedVersionException UnsupportedVersion
   org.apache.kafka.common.network.InvalidReceiveException InvalidReceive

@@ -20,6 +20,7 @@ understudy up --brokers 3 --dir runs/mine
 understudy kill runs/mine controller
 understudy pause runs/mine leader:orders/0 --for 5s
 understudy arm runs/mine controller partition.after_write --action pause
+understudy answer runs/mine leader:orders/0 --api Produce --error NOT_LEADER_OR_FOLLOWER --times 3
 ```
 
 Each fault is in the event log of the run (`testbed/events`) before it is injected, with the role by which the broker
@@ -33,6 +34,36 @@ it by hand earlier cancels that. At Ctrl-C paused brokers are resumed, isolation
 has paused or ended runs again, so that the brokers can stop in order.
 
 `python -m devtools.pages` writes this page from `understudy/clusters/verb_table.py`; a test compares the two.
+"""
+
+ANSWER = """\
+## An error on demand
+
+`answer` lets a broker answer its next requests of one kind with an error of Kafka's, whatever it would answer itself:
+
+```
+understudy answer runs/mine leader:orders/0 --api Produce --error NOT_LEADER_OR_FOLLOWER --times 3 \\
+    --topic orders --partition 0
+understudy answer runs/mine all --api FindCoordinator --error COORDINATOR_NOT_AVAILABLE --client my-app --wait 30s
+understudy answer runs/mine controller --api CreateTopics --error REQUEST_TIMED_OUT --and apply
+understudy answer runs/mine all --api Fetch --throttle-ms 500
+```
+
+- `--api` is any request of clients that brokers serve, `--error` any error code of Kafka 3.9.1.
+- The error is for everything that a request names, or for the `--topic` and its `--partition`; other partitions of the
+  same request are handled. It has the level that Kafka's brokers give it: a Produce has it for each partition, an OffsetFetch
+  of version 8 for each group.
+- `--and ignore`, the default: the request is not handled. `--and apply`: it is handled (the records are appended), and
+  the codes of its answer are replaced. Without `--error`, the answer is the broker's own with a throttle time. The
+  broker itself does not delay the client's next request, as Kafka's would.
+- Requests of other brokers count only if `--client` names their client id, for example `broker-2-fetcher-0`; a Produce
+  with acks=0 never, because it has no answer.
+- Of several answers that are armed, the first one for a request counts. They outlive a restart of the broker.
+
+Each answer that is given is a record `AnswerInjected` of the broker. `GET /answers` of the control port has the counts
+(`hits`), so that a test can wait; the command waits with `--wait`, and has exit code 1 if the answers were not given in
+time. With a target of several brokers, each gives it up to `--times` times, and the counts are added. At the end of the
+cluster a line names each answer that was never given.
 """
 
 COMPOSE = """\
@@ -90,7 +121,7 @@ only. There is no authentication: whoever reaches a port can read and write all 
 
 
 def page() -> str:
-    return "\n".join([*_verbs(), *_targets(), COMPOSE, *_compose(), PORT, *_routes(), *_answers()])
+    return "\n".join([*_verbs(), *_targets(), ANSWER, COMPOSE, *_compose(), PORT, *_routes(), *_answers()])
 
 
 def _verbs() -> Iterator[str]:

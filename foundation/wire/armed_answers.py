@@ -38,7 +38,7 @@ class ArmedAnswer(msgspec.Struct, frozen=True, kw_only=True):
         times: the number of requests that are answered so.
         topic: the topic that a request must name, and to which the error is limited; empty for any.
         partition: the partition of this topic; None for all that a request names.
-        client_id: the client id of the requests; empty for that of any client, but of no other broker.
+        client_id: the client id of the requests; empty for any client's, but no other broker's.
         is_applied: whether the request is handled as well, and the codes of its answer are replaced; always for an
             answer that is only throttled.
         throttle_ms: the throttle time in the answer, in milliseconds.

@@ -115,8 +115,8 @@ ALL: Final = Only()
 class Levels(NamedTuple):
     """The levels of the error codes in an answer's class, in one version.
 
-    Level 0 is the answer itself, level 1 the structs of the array `arrays[0]`, level 2 those of the array `arrays[1]`
-    inside of them, and so on.
+    Level 0 is the answer itself, level 1 the structs of the array `arrays[0]`, level 2 the structs of the
+    array `arrays[1]` inside of them, and so on.
 
     Attributes:
         arrays: the names of the arrays on the way to the lowest codes.
@@ -274,7 +274,7 @@ class _Maker:
         return isinstance(field.type, ArrayOf) and self._version in field.versions
 
     def _entry(self, asked: object, level: int, topic: str) -> tuple[list[Message], object | None]:
-        """Return the structs at `level` for an element of an array, and what is left of the element."""
+        """Return the structs at `level` for an element of an array, and the rest of the element."""
         kind = self._levels.kinds[level]
         found = _identity(kind, asked, self._version)
         if found is None:
@@ -357,7 +357,7 @@ def _with_code(struct: M, version: int, error: Errors, text: str) -> M:
 
 
 def _joined(levels: Levels, answer: M, refused: Message, level: int) -> M:
-    """Add the structs of `refused` to those of `answer`; structs about the same thing are joined in turn."""
+    """Add the structs of `refused` to `answer`; structs about the same thing are joined in turn."""
     array = levels.arrays[level]
     kept: list[Message] = list(getattr(answer, array))
     for each in getattr(refused, array):

@@ -1,6 +1,6 @@
 """Our answers with an error beside those that Kafka 3.9.1's request classes make of the same requests.
 
-Slow, because it compiles and runs Java; it alone shows that clients find the code where Kafka's brokers put it.
+Slow, because it compiles and runs Java; it alone compares the levels of the codes with Kafka's.
 """
 
 from __future__ import annotations

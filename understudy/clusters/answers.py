@@ -128,7 +128,7 @@ class AnswerHandle:
         return f"answer: {self.broker} received no request for {self.answer}"
 
     def wait(self, hits: int | None = None, timeout_s: float = WAIT_TIMEOUT_S) -> int:
-        """Wait until so many requests were answered so, and return their number.
+        """Wait until a number of requests was answered so, and return their number.
 
         Args:
             hits: None for as many as it is armed for.

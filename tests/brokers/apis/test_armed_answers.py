@@ -1,4 +1,4 @@
-"""Tests of armed answers: which requests get them, and what is handled, answered and recorded."""
+"""Tests of armed answers: which requests get them, and how these are handled, answered and recorded."""
 
 from __future__ import annotations
 

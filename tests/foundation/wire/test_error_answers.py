@@ -71,7 +71,7 @@ def made(api: Api, version: int, request: Message, error: Errors, only: Only = A
 
 
 def codes_in(value: Any) -> Iterator[ErrorCode]:
-    """The error codes of an entity of kio's, without those of a topic's config."""
+    """The error codes of an entity of kio's, but no codes of a topic's config."""
     if isinstance(value, tuple):
         for each in value:
             yield from codes_in(each)
@@ -156,7 +156,7 @@ def flat(answer: Message) -> Iterator[Message]:
         (ElectLeadersRequest, 2, Errors.CLUSTER_AUTHORIZATION_FAILED, 0),
     ],
 )
-def test_the_error_is_where_clients_look_for_it(
+def test_the_error_is_at_the_level_that_clients_read(
     request_type: type[Message], version: int, error: Errors, level: int
 ) -> None:
     api = api_of(request_type)
@@ -177,7 +177,7 @@ def test_an_error_for_a_topic_is_found_by_its_name_or_its_id() -> None:
 def test_a_request_that_does_not_name_the_topic_has_no_such_answer() -> None:
     for api, version in EVERY_VERSION:
         request = sample_request(api, version)
-        assert error_answer(api, version, request, Errors.NOT_CONTROLLER, "", Only("elsewhere", "", 0)) is None
+        assert error_answer(api, version, request, Errors.NOT_CONTROLLER, "", Only("letters", "", 0)) is None
     assert error_answer(PRODUCE, 9, ProduceRequest(), Errors.NOT_LEADER_OR_FOLLOWER, "") is None
 
 

@@ -1,4 +1,4 @@
-"""Tests of arming answers: what is refused, what is asked of the broker, and how handles count and wait."""
+"""Tests of arming answers: which ones are refused, how they describe themselves, and how handles count and wait."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ class ClusterUnderTest:
     ) -> AnswerHandle:
         """Arm an answer at every broker, for requests that a client may send to any of them.
 
-        The arguments are those of `BrokerUnderTest.answer`, which arms it at one broker. Each broker gives it up to
+        The arguments are as in `BrokerUnderTest.answer`, which arms it at one broker. Each broker gives it up to
         `times` times; it is given if one of them has given it.
         """
         answer = armed_answer(
