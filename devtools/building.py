@@ -1,4 +1,4 @@
-"""Builds programs in other languages that run beside our brokers, with what is installed on this machine."""
+"""Builds programs in other languages that run beside our brokers, with the tools of this machine."""
 
 from __future__ import annotations
 

@@ -28,12 +28,13 @@ one topic to another. `make software` runs all and writes this page; the few lin
 An idempotent producer with acks=all sends 20 records a second to the four partitions of a first topic; all topics have
 three replicas and `min.insync.replicas=2`. When the program has copied 40 records, brokers are killed one after the
 other and started again: the leader of a partition of the first topic, the leader of one of the second topic, the
-controller, and the coordinator of all groups. The next one is killed when the cluster has settled and a record has been
-copied that was sent later. *Passed* means that the program went on each time, and that every
-record that the first topic acknowledged was in the second topic at the end. *Twice* counts the records that are there
-more than once, as a program that copies at least once may do. *Longest pause* is the longest time without a new record
-in the second topic; the brokers' ZooKeeper session timeout is 4 s. Each row is one run on a busy machine: compare
-verdicts, not milliseconds.
+controller, and the coordinator of all groups if the program has a group. The next one is killed when the cluster has
+settled and a record has been copied that was sent later.
+
+*Passed* means that the program continued each time, and that every record that the first topic had acknowledged until
+then was in the second topic at the end. *Twice* counts the records that are there more than once, as a program that
+copies at least once may do. *Longest pause* is the longest time without a new record in the second topic; the brokers'
+ZooKeeper session timeout is 4 s. Each row is one run on a busy machine: compare verdicts, not milliseconds.
 
 """
 

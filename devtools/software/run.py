@@ -8,13 +8,12 @@ import signal
 import subprocess
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final
-
-import confluent_kafka
 
 from devtools.report_cards.drivers import now_ms
 from devtools.report_cards.members import PARTITIONS, Feed
@@ -22,7 +21,12 @@ from devtools.report_cards.run import BROKERS, PROPERTIES, SETTLE_TIMEOUT_S, new
 from devtools.report_cards.scenes import Scene, controller_killed, leader_killed
 from devtools.software.judge import Arrival, Seen, judge
 from devtools.software.programs import Place, Program, Start
-from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.apache_kafka import ApacheKafka
+
+with warnings.catch_warnings():
+    # kafka-python reads its message definitions by a function of importlib that Python 3.11 calls deprecated.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import kafka
 
 SOURCE: Final = "numbers"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -32,9 +36,11 @@ STEADY: Final = 40
 RECOVERY_TIMEOUT_S: Final = 120.0
 """Time within which a record has to arrive that was sent after a kill."""
 DRAIN_TIMEOUT_S: Final = 120.0
-"""Time within which the last acknowledged record has to arrive."""
+"""Time within which every record has to arrive that was acknowledged when the last broker was back."""
 END_TIMEOUT_S: Final = 20.0
 _POLL_S: Final = 0.1
+_REQUEST_TIMEOUT_MS: Final = 5_000
+_METADATA_MAX_AGE_MS: Final = 2_000
 
 
 class Process:
@@ -68,7 +74,7 @@ class Process:
 
 
 class Arrivals:
-    """Reads a topic from its beginning in a thread until `stop`; it commits nothing, so that only leaders matter."""
+    """Reads a topic from its beginning with kafka-python, without a group, in a thread until `stop`."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._found: list[Arrival] = []
@@ -76,11 +82,7 @@ class Arrivals:
         self.largest = -1
         """The largest number that has arrived."""
         self._stopping = threading.Event()
-        self._consumer = confluent_kafka.Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": "arrivals", "enable.auto.commit": False, "log_level": 0}
-        )
-        beginning = confluent_kafka.OFFSET_BEGINNING
-        self._consumer.assign([confluent_kafka.TopicPartition(topic, each, beginning) for each in range(PARTITIONS)])
+        self._bootstrap, self._topic = bootstrap, topic
         self._thread = threading.Thread(target=self._read, name="arrivals", daemon=True)
         self._thread.start()
 
@@ -95,32 +97,42 @@ class Arrivals:
         return values <= self._values
 
     def stop(self) -> None:
+        """Read no more; an attempt that is under way ends with the process."""
         self._stopping.set()
-        self._thread.join()
-        self._consumer.close()
+        self._thread.join(END_TIMEOUT_S)
 
     def _read(self) -> None:
+        consumer = kafka.KafkaConsumer(
+            bootstrap_servers=self._bootstrap.split(","),
+            group_id=None,
+            auto_offset_reset="earliest",
+            request_timeout_ms=_REQUEST_TIMEOUT_MS,
+            metadata_max_age_ms=_METADATA_MAX_AGE_MS,
+        )
+        consumer.assign([kafka.TopicPartition(self._topic, each) for each in range(PARTITIONS)])
         while not self._stopping.is_set():
-            message = self._consumer.poll(0.2)
-            if message is not None and message.error() is None:
-                value = int(message.value() or b"")
-                self._found.append(Arrival(now_ms(), value))
-                self._values.add(value)
-                self.largest = max(self.largest, value)
+            for records in consumer.poll(timeout_ms=200).values():
+                for record in records:
+                    value = int(record.value)
+                    self._found.append(Arrival(now_ms(), value))
+                    self._values.add(value)
+                    self.largest = max(self.largest, value)
+        consumer.close()
 
 
-def run_program(program: Program, start: Start, folder: Path) -> Seen:
+def run_program(program: Program, start: Start, folder: Path, kafka: ApacheKafka | None = None) -> Seen:
     """Let a program copy a topic while the brokers are killed that matter to it, one after the other.
 
     Args:
         start: what `program.build` has returned.
         folder: an empty one, for the run folder of the cluster, and for the program's files and output.
+        kafka: for brokers of Apache Kafka; None for ours.
 
     Raises:
         ClusterError: the cluster did not do what the run asks for; nothing can be said about the program.
     """
     properties = {**PROPERTIES, "offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "3"}
-    with new_cluster(Scene("software", controller_killed), folder, None, properties) as cluster, ExitStack() as stack:
+    with new_cluster(Scene("software", controller_killed), folder, kafka, properties) as cluster, ExitStack() as stack:
         sink = program.sink.format(source=SOURCE)
         for topic in (SOURCE, sink):
             cluster.create_topic(topic, partitions=PARTITIONS, replication_factor=len(BROKERS))
@@ -137,41 +149,48 @@ def run_program(program: Program, start: Start, folder: Path) -> Seen:
         launch.begin()
         trouble: list[str] = []
         killed: list[tuple[str, int]] = []
-        if not _wait(process, lambda: len(arrivals) >= STEADY, STEADY_TIMEOUT_S):
+        is_steady = _wait(process, lambda: len(arrivals) >= STEADY, STEADY_TIMEOUT_S)
+        if not is_steady and process.exit_code is None:
             trouble.append(f"fewer than {STEADY} records were copied within {STEADY_TIMEOUT_S:g} s")
-        for what, kill in _kills(cluster, sink):
+        for what, victim in _kills(sink):
             if trouble or process.exit_code is not None:
                 break
+            if victim is not None and cluster.leader_id(victim, 0) is None:
+                continue  # without a group there is no coordinator
             killed.append((what, now_ms()))
-            kill()
+            if victim is None:
+                controller_killed(cluster, SOURCE, _no_mark)
+            else:
+                leader_killed(cluster, victim, _no_mark)
             cluster.settle(timeout_s=SETTLE_TIMEOUT_S)
-            if not _wait(process, partial(_has_largest, arrivals, feed.sent), RECOVERY_TIMEOUT_S):
-                trouble.append(f"it did not go on within {RECOVERY_TIMEOUT_S:g} s after the {what} was killed")
-        feed.stop()
-        acknowledged = set(feed.acknowledged[SOURCE].values())
+            has_gone_on = _wait(process, partial(_has_largest, arrivals, feed.sent), RECOVERY_TIMEOUT_S)
+            if not has_gone_on and process.exit_code is None:
+                trouble.append(f"it did not continue within {RECOVERY_TIMEOUT_S:g} s after the {what} was killed")
+        # Still feeding: a program may hold a record back until more records have come.
+        sent, acknowledged = feed.sent, set(feed.acknowledged[SOURCE].values())
         _wait(process, lambda: arrivals.has_all(acknowledged), DRAIN_TIMEOUT_S)
         if process.exit_code is not None:
             trouble.append(f"it ended with exit code {process.exit_code}")
         cluster.check()
-        return judge(program.version, feed.sent, acknowledged, arrivals.found, killed, trouble)
+        return judge(program.version, sent, acknowledged, arrivals.found, killed, trouble)
 
 
 def _has_largest(arrivals: Arrivals, value: int) -> bool:
     return arrivals.largest >= value
 
 
-def _kills(cluster: LocalCluster, sink: str) -> list[tuple[str, Callable[[], None]]]:
-    """What is killed, each with the function that kills it and starts it again."""
-
-    def nothing() -> None:
-        pass
-
+def _kills(sink: str) -> list[tuple[str, str | None]]:
+    """The roles of the brokers that are killed, each with the topic whose leader has it; None is the controller."""
     return [
-        ("leader of the first topic", lambda: leader_killed(cluster, SOURCE, nothing)),
-        ("leader of the second topic", lambda: leader_killed(cluster, sink, nothing)),
-        ("controller", lambda: controller_killed(cluster, SOURCE, nothing)),
-        ("group coordinator", lambda: leader_killed(cluster, OFFSETS_TOPIC, nothing)),
+        ("leader of the first topic", SOURCE),
+        ("leader of the second topic", sink),
+        ("controller", None),
+        ("group coordinator", OFFSETS_TOPIC),
     ]
+
+
+def _no_mark() -> None:
+    pass
 
 
 def _wait(process: Process, condition: Callable[[], bool], timeout_s: float) -> bool:

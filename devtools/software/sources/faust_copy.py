@@ -21,8 +21,8 @@ copied = app.topic(sink, value_type=bytes, value_serializer="raw")
 @app.agent(numbers)
 async def copy(stream):
     async for event in stream.events():
-        await copied.send(value=event.value)
+        await (await copied.send(value=event.value))  # the second one waits for the acknowledgement
 
 
-sys.argv = ["faust", "worker", "--loglevel=warning", "--without-web"]
+sys.argv = ["faust", "worker", "--loglevel=warn", "--without-web"]
 app.main()

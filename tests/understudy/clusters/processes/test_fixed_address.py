@@ -1,4 +1,4 @@
-"""Fixed addresses of the brokers of a local cluster: what is refused, and that they survive restarts."""
+"""Fixed addresses of the brokers of a local cluster: wrong ports are refused, and right ones survive restarts."""
 
 from __future__ import annotations
 
