@@ -41,7 +41,9 @@ func started(t *testing.T, one testcontainers.Container, err error) {
 // goesOn produces before and after an event, and reads both records.
 func goesOn(ctx context.Context, t *testing.T, brokers []string, replicas int16, happen func(*kadm.Client)) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RequiredAcks(kgo.AllISRAcks()))
+	// The client answers questions about the controller from metadata of this age.
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.MetadataMinAge(time.Second), kgo.MetadataMaxAge(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
