@@ -99,8 +99,8 @@ class ClusterInContainers(ClusterUnderTest):
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        super().__exit__()
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        super().__exit__(kind, *rest)
         self._remove_temporary()
 
     def _remove_temporary(self) -> None:
