@@ -19,7 +19,7 @@ import os
 import socket
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 from unittest import mock
@@ -149,6 +149,7 @@ class _RelayingProxy(Proxy):
         source: str | None = None,
         language: Language = Language.KAFKA,
         chroot: str = "",
+        election_address: Callable[[], str] | None = None,
     ) -> int:
         listening = socket.create_server(bound)
         port: int = listening.getsockname()[1]

@@ -1,6 +1,6 @@
 """`Watches`: the watches that a session has armed, and the requests that arm them again on its next connection.
 
-Mirrors the watch tables of `org.apache.zookeeper.ZooKeeper` (`ZKWatchManager`).
+Java's client has such tables too (`ZKWatchManager`).
 """
 
 from __future__ import annotations

@@ -177,6 +177,14 @@ def parse_target(text: object) -> Target:
     raise one_of(text, forms, "target: give a broker's id, a bound name or a role")
 
 
+def parse_zookeeper(text: object) -> Target:
+    """Return the target of `zookeeper`, `zookeeper(leader)` or `zookeeper(2)`. Raises BadValue."""
+    target = parse_target(text)
+    if target.role != "zookeeper":
+        raise BadValue(f"{text!r} is no server of ZooKeeper; expected zookeeper, zookeeper(leader) or zookeeper(ID)")
+    return target
+
+
 def parse_partition(text: str) -> TopicPartition:
     """Return the partition of `orders/0`. Raises BadValue."""
     match = _TOPIC_PARTITION.fullmatch(text.strip())

@@ -128,6 +128,10 @@ class EmbeddedZooKeeper(ZooKeeperServer):
         """Whether it is a member of an ensemble. ZooKeeper makes a standalone server of an only member."""
         return len(self._servers) > 1
 
+    def connect_through(self, others: Mapping[int, str]) -> None:
+        """Use other addresses of the other members from the next start on, for example ports of a proxy."""
+        self._config |= {f"server.{number}": address for number, address in others.items()}
+
     # -- starting
 
     def start(self) -> None:

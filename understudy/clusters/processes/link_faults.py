@@ -14,7 +14,7 @@ from understudy.clusters.cluster import ClusterError, Unsupported, no_such_broke
 from understudy.clusters.processes.fixed_address import FixedAddress
 from understudy.clusters.processes.proxied_brokers import ProxiedBrokers, node_of
 from understudy.clusters.processes.proxy.frames import closing_requests
-from understudy.clusters.processes.proxy.proxy import CLIENT, ZOOKEEPER, Proxy
+from understudy.clusters.processes.proxy.proxy import CLIENT, ZOOKEEPER
 from understudy.clusters.processes.zookeeper_ensemble import ZooKeeperEnsemble
 from understudy.clusters.request_rules import Direction, Effect, LostWrite, RequestRule
 from understudy.foundation.wire.registry import API_BY_NAME
@@ -49,9 +49,11 @@ class LinkFaults:
         raise NotImplementedError
 
     def _start_proxy(self, zookeeper_connect: str, addresses: Mapping[int, FixedAddress]) -> None:
-        """Start the proxy, if the cluster has one. Raises ClusterError as `ProxiedBrokers`."""
-        if self.is_proxied:
+        """Start the proxy, if the cluster has one that does not run. Raises ClusterError as `ProxiedBrokers`."""
+        if self.is_proxied and self.proxy is None:
             self.proxy = ProxiedBrokers(self.broker_ids, zookeeper_connect, addresses)
+            if self.embedded_zookeeper is not None:
+                self.embedded_zookeeper.connect_through(self.proxy.connect_peers(self.embedded_zookeeper.peer_ports))
 
     def _proxied_properties(self, broker_id: int) -> dict[str, str]:
         """The keys of `server.properties` by which a broker's traffic goes through the proxy; empty without a proxy."""
@@ -258,48 +260,69 @@ class LinkFaults:
             self.record_fault(fault, ensemble.name_of(number))
         return ensemble, running
 
-    def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool) -> None:
-        """Break a broker's connection to ZooKeeper and reset those that it opens; or let it connect again."""
-        proxy = self._proxy_to("connections cannot be refused")
-        node = self._node(broker_id)
-        self.record_fault("refuse" if is_refusing else "heal", f"{node} -> zookeeper")
-        proxy.refuse([(node, ZOOKEEPER)], is_refusing)
-        if is_refusing:
-            proxy.reset([(node, ZOOKEEPER)])
+    def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool, servers: Sequence[int] = ()) -> None:
+        """Break a broker's connection to ZooKeeper and reset those that it opens; or let it connect again.
 
-    def cut_from_zookeeper(self, broker_id: int, *, requests: bool = True, answers: bool = True) -> None:
+        Args:
+            servers: the ids of the servers, here as in the faults below; empty for all.
+        """
+        proxy = self._proxy_to("connections cannot be refused")
+        node, zookeepers = self._node(broker_id), self._zookeepers(proxy, servers)
+        self.record_fault("refuse" if is_refusing else "heal", f"{node} -> {_in_words(proxy, zookeepers)}")
+        pairs = [(node, zookeeper) for zookeeper in zookeepers]
+        proxy.refuse(pairs, is_refusing)
+        if is_refusing:
+            proxy.reset(pairs)
+
+    def cut_from_zookeeper(
+        self, broker_id: int, *, requests: bool = True, answers: bool = True, servers: Sequence[int] = ()
+    ) -> None:
         """Hold everything between a broker and ZooKeeper, or one direction of it."""
         proxy = self._proxy_to(f"{node_of(broker_id)} cannot be cut from ZooKeeper")
-        node = self._node(broker_id)
-        self.record_fault("cut", f"{node} -> zookeeper")
-        proxy.hold([(node, ZOOKEEPER)] * requests + [(ZOOKEEPER, node)] * answers)
+        node, zookeepers = self._node(broker_id), self._zookeepers(proxy, servers)
+        self.record_fault("cut", f"{node} -> {_in_words(proxy, zookeepers)}")
+        proxy.hold(_pairs(node, zookeepers, "sent") * requests + _pairs(node, zookeepers, "received") * answers)
 
-    def heal_zookeeper(self, broker_id: int) -> None:
+    def heal_zookeeper(self, broker_id: int, servers: Sequence[int] = ()) -> None:
         """End the cut between a broker and ZooKeeper."""
         proxy = self._proxy_to(f"{node_of(broker_id)} cannot be healed")
-        node = self._node(broker_id)
-        self.record_fault("heal", f"{node} -> zookeeper")
-        proxy.release(_pairs(node, [ZOOKEEPER]))
+        node, zookeepers = self._node(broker_id), self._zookeepers(proxy, servers)
+        self.record_fault("heal", f"{node} -> {_in_words(proxy, zookeepers)}")
+        proxy.release(_pairs(node, zookeepers))
 
-    def delay_zookeeper(self, by_ms: float) -> None:
+    def cut_zookeeper_server(self, server: int, others: Sequence[int], is_cut: bool) -> None:
+        """Hold everything between a server of the ensemble and others, or end that."""
+        proxy = self._proxy_to("servers of ZooKeeper cannot be cut from each other")
+        (node,), peers = self._zookeepers(proxy, [server]), self._zookeepers(proxy, others)
+        pairs = _pairs(node, [peer for peer in peers if peer != node])
+        if not pairs:
+            raise ClusterError(f"{node} has no link to {', '.join(peers)}; name other servers of the ensemble")
+        self.record_fault("cut" if is_cut else "heal", f"{node} -> {', '.join(peers)}")
+        if is_cut:
+            proxy.hold(pairs)
+        else:
+            proxy.release(pairs)
+
+    def delay_zookeeper(self, by_ms: float, servers: Sequence[int] = ()) -> None:
         """Delay everything that ZooKeeper sends to brokers by `by_ms` milliseconds; 0 ends it."""
         proxy = self._proxy_to("ZooKeeper cannot be delayed")
-        self.record_fault("delay" if by_ms else "heal", ZOOKEEPER)
-        proxy.delay([(ZOOKEEPER, node_of(broker_id)) for broker_id in self.broker_ids], by_ms)
+        zookeepers = self._zookeepers(proxy, servers)
+        self.record_fault("delay" if by_ms else "heal", _in_words(proxy, zookeepers))
+        proxy.delay(itertools.product(zookeepers, map(node_of, self.broker_ids)), by_ms)
 
     def hold_next_event(self, broker_id: int) -> None:
         """Hold the next watch event for a broker and what follows on its connection, until `heal_zookeeper`."""
         proxy = self._proxy_to("watch events cannot be held")
         node = self._node(broker_id)
         self.record_fault("hold-watch", f"{node} -> zookeeper")
-        proxy.hold_next_event((ZOOKEEPER, node))
+        proxy.hold_next_event((_server_of(proxy, node), node))
 
-    def reset_zookeeper_connection(self, broker_id: int) -> None:
+    def reset_zookeeper_connection(self, broker_id: int, servers: Sequence[int] = ()) -> None:
         """Break a broker's connection to ZooKeeper; it may connect again at once."""
         proxy = self._proxy_to("connections cannot be reset")
-        node = self._node(broker_id)
-        self.record_fault("reset", f"{node} -> zookeeper")
-        proxy.reset([(node, ZOOKEEPER)])
+        node, zookeepers = self._node(broker_id), self._zookeepers(proxy, servers)
+        self.record_fault("reset", f"{node} -> {_in_words(proxy, zookeepers)}")
+        proxy.reset([(node, zookeeper) for zookeeper in zookeepers])
 
     def expire_session(self, broker_id: int, role: str = "") -> None:
         """Make ZooKeeper end a broker's session at once: another connection takes it over and closes it.
@@ -334,11 +357,11 @@ class LinkFaults:
         proxy = self._proxy_to("answers of ZooKeeper cannot be lost")
         node = self._node(broker_id)
         self.record_fault("lose-answer", f"{node} -> zookeeper")
-        proxy.lose_write(node, LostWrite(path, applied))
+        proxy.lose_write(node, LostWrite(path, applied), _server_of(proxy, node))
 
     # -- internals
 
-    def _proxy_to(self, refused: str) -> Proxy:
+    def _proxy_to(self, refused: str) -> ProxiedBrokers:
         if not self.is_proxied:
             raise Unsupported(
                 f"{refused}: this LocalCluster has no proxy between its processes; create it with proxied=True, or use "
@@ -358,13 +381,33 @@ class LinkFaults:
         return [node for node in map(self._node, others) if node != own]
 
     def _all_but(self, broker_id: int) -> list[str]:
-        return [*self._nodes(broker_id, self.broker_ids), CLIENT, ZOOKEEPER]
+        zookeepers = self.proxy.zookeepers if self.proxy is not None else ()
+        return [*self._nodes(broker_id, self.broker_ids), CLIENT, *zookeepers]
+
+    def _zookeepers(self, proxy: ProxiedBrokers, servers: Sequence[int]) -> list[str]:
+        """The nodes of the servers with these ids; all if there are none."""
+        nodes = list(proxy.zookeepers)
+        if unknown := [number for number in servers if not 1 <= number <= len(nodes)]:
+            raise ClusterError(f"there is no ZooKeeper server {unknown[0]}; this cluster has {len(nodes)}")
+        return [nodes[number - 1] for number in servers] or nodes
 
 
 def _target(one: int, others: Sequence[int], direction: Direction = "both") -> str:
     """The target of a fault in its record, such as `broker-1 -> broker-2, broker-3`."""
     own, peers = node_of(one), ", ".join(map(node_of, others))
     return f"{peers} -> {own}" if direction == "received" else f"{own} -> {peers}"
+
+
+def _in_words(proxy: ProxiedBrokers, zookeepers: Sequence[str]) -> str:
+    """The target of a fault of the links to all servers of ZooKeeper, or to some of them."""
+    return ZOOKEEPER if len(zookeepers) == len(proxy.zookeepers) else ", ".join(zookeepers)
+
+
+def _server_of(proxy: ProxiedBrokers, node: str) -> str:
+    """The server of ZooKeeper to which a broker has connected last."""
+    found = proxy.session_of(node)
+    nodes = {address: server for server, address in proxy.zookeepers.items()}
+    return nodes[found[1]] if found is not None else next(iter(proxy.zookeepers))
 
 
 def _pairs(one: str, others: Sequence[str], direction: Direction = "both") -> list[tuple[str, str]]:

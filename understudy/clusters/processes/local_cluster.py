@@ -258,6 +258,9 @@ class LocalCluster(LinkFaults):
         )
         self._brokers = {broker_id: self._process(broker_id, rack) for broker_id, rack in self._racks.items()}
         if self.embedded_zookeeper is not None:
+            if self.embedded_zookeeper.peer_ports:
+                # The servers connect to each other through it.
+                self._start_proxy(self.zookeeper_connect, self._addresses)
             self._start_zookeeper(self.embedded_zookeeper)
         else:
             self._prepare_brokers()

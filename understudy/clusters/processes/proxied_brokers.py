@@ -2,11 +2,13 @@
 
 Broker i listens on 127.0.1.i and connects from there; it advertises a port of the proxy on 127.0.0.1, and has its own
 port there for each server of ZooKeeper. If clients reach it by another host, it has a second listener for them, also
-behind a port of the proxy.
+behind a port of the proxy. The servers of an ensemble that the cluster has started connect to each other through the
+proxy as well.
 """
 
 from __future__ import annotations
 
+import itertools
 import socket
 from collections.abc import Mapping, Sequence
 
@@ -34,12 +36,18 @@ class ProxiedBrokers(Proxy):
     ) -> None:
         super().__init__({address_of(broker_id): node_of(broker_id) for broker_id in broker_ids})
         self._reserved: list[socket.socket] = []
+        servers, slash, chroot = zookeeper_connect.partition("/")
+        zookeepers = [_parsed(server) for server in servers.split(",")]
+        names = [ZOOKEEPER] if len(zookeepers) == 1 else [f"{ZOOKEEPER}-{n}" for n, _ in enumerate(zookeepers, start=1)]
+        self.zookeepers = dict(zip(names, zookeepers, strict=True))
+        """The address of each server of ZooKeeper by its node: `zookeeper`, or `zookeeper-1` and so on."""
+        self._chroot = slash + chroot
         try:
             self.properties = {
                 broker_id: {
                     **self._listeners(broker_id, addresses.get(broker_id)),
                     "understudy.source.address": address_of(broker_id),
-                    "zookeeper.connect": self._zookeeper(broker_id, zookeeper_connect),
+                    "zookeeper.connect": self._zookeeper(broker_id),
                 }
                 for broker_id in broker_ids
             }
@@ -52,6 +60,34 @@ class ProxiedBrokers(Proxy):
         super().stop()
         for reserved in self._reserved:
             reserved.close()
+
+    def connect_peers(self, ports: Mapping[int, tuple[int, int]]) -> dict[int, dict[int, str]]:
+        """Open listeners between the servers of an ensemble.
+
+        Args:
+            ports: the peer port and the election port of each server on the loopback interface, by its id.
+
+        Returns:
+            The values of `server.N` of all other servers, for each server.
+        """
+        elections: dict[tuple[int, int], str] = {}
+        seen: dict[int, dict[int, str]] = {number: {} for number in ports}
+        for source, destination in itertools.permutations(ports, 2):
+            peer, election = (
+                self.listen(
+                    f"{ZOOKEEPER}-{destination}",
+                    (HOST, port),
+                    source=f"{ZOOKEEPER}-{source}",
+                    language=Language.PEER,
+                    election_address=address,
+                )
+                for port, address in zip(
+                    ports[destination], (None, lambda back=(destination, source): elections[back]), strict=True
+                )
+            )
+            elections[source, destination] = f"{HOST}:{election}"
+            seen[source][destination] = f"{HOST}:{peer}:{election}"
+        return seen
 
     def _listeners(self, broker_id: int, fixed: FixedAddress | None) -> dict[str, str]:
         if fixed is None or not fixed.advertised_host:
@@ -67,19 +103,12 @@ class ProxiedBrokers(Proxy):
         host, port = self._reserved[-1].getsockname()
         return f"{host}:{port}", self.listen(node_of(broker_id), (host, port), bound=bound)
 
-    def _zookeeper(self, broker_id: int, zookeeper_connect: str) -> str:
-        servers, slash, chroot = zookeeper_connect.partition("/")
+    def _zookeeper(self, broker_id: int) -> str:
         proxied = [
-            self.listen(
-                ZOOKEEPER,
-                _parsed(server),
-                source=node_of(broker_id),
-                language=Language.ZOOKEEPER,
-                chroot=slash + chroot,
-            )
-            for server in servers.split(",")
+            self.listen(node, address, source=node_of(broker_id), language=Language.ZOOKEEPER, chroot=self._chroot)
+            for node, address in self.zookeepers.items()
         ]
-        return ",".join(f"{HOST}:{each}" for each in proxied) + slash + chroot
+        return ",".join(f"{HOST}:{each}" for each in proxied) + self._chroot
 
 
 def node_of(broker_id: int) -> str:

@@ -26,8 +26,12 @@ class ZooKeeperEnsemble:
     One server is a standalone one; several elect a leader among them, and serve while a majority is connected to it.
     """
 
-    def __init__(self, servers: Mapping[int, ZooKeeperServer]) -> None:
+    def __init__(
+        self, servers: Mapping[int, ZooKeeperServer], peer_ports: Mapping[int, tuple[int, int]] | None = None
+    ) -> None:
         self.servers = dict(servers)
+        self.peer_ports = dict(peer_ports or {})
+        """The peer port and the election port of each member; empty for a standalone server."""
 
     @classmethod
     def embedded(cls, directory: Path, count: int, java: JavaRuntime | None) -> ZooKeeperEnsemble:
@@ -42,14 +46,16 @@ class ZooKeeperEnsemble:
             return cls({1: EmbeddedZooKeeper(directory / "zookeeper", java=java)})
         ports = iter(free_ports(3 * count))
         clients = {number: next(ports) for number in range(1, count + 1)}
-        members = {number: f"127.0.0.1:{next(ports)}:{next(ports)}" for number in clients}
+        peer_ports = {number: (next(ports), next(ports)) for number in clients}
+        members = {number: f"127.0.0.1:{peer}:{election}" for number, (peer, election) in peer_ports.items()}
         return cls(
             {
                 number: EmbeddedZooKeeper(
                     directory / f"zookeeper-{number}", port=port, java=java, my_id=number, servers=members
                 )
                 for number, port in clients.items()
-            }
+            },
+            peer_ports,
         )
 
     @property
@@ -66,6 +72,13 @@ class ZooKeeperEnsemble:
     def is_running(self) -> bool:
         """Whether any server runs."""
         return any(server.is_running for server in self.servers.values())
+
+    def connect_through(self, addresses: Mapping[int, Mapping[int, str]]) -> None:
+        """Let each server use other addresses of the others, for example ports of a proxy, from its next start on."""
+        for number, others in addresses.items():
+            server = self.servers[number]
+            assert isinstance(server, EmbeddedZooKeeper), "only processes of this machine are members"
+            server.connect_through(others)
 
     def name_of(self, number: int) -> str:
         """The name of a server in the records of faults: `zookeeper`, or `zookeeper-2` in an ensemble."""
@@ -117,7 +130,7 @@ class ZooKeeperEnsemble:
             time.sleep(_POLL_S)
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """Stop every server with SIGTERM, and what is left after `timeout_s` with SIGKILL."""
+        """Stop every server with SIGTERM; send SIGKILL to servers that still run after `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         for server in self.servers.values():
             server.stop(max(0.1, deadline - time.monotonic()))

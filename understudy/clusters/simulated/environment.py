@@ -241,22 +241,24 @@ class SimulatedEnvironment:
 
     # ------------------------------------------------------------------ faults of ZooKeeper
 
-    def cut_from_zookeeper(self, broker_id: int, *, requests: bool = True, answers: bool = True) -> None:
+    def cut_from_zookeeper(
+        self, broker_id: int, *, requests: bool = True, answers: bool = True, servers: Sequence[int] = ()
+    ) -> None:
         """Hold everything between a broker and ZooKeeper, or one direction of it."""
         self.record_fault("cut", f"broker-{broker_id} -> zookeeper")
         self.zookeeper.hold(f"broker-{broker_id}", requests=requests, answers=answers)
 
-    def heal_zookeeper(self, broker_id: int) -> None:
+    def heal_zookeeper(self, broker_id: int, servers: Sequence[int] = ()) -> None:
         """End the cut between a broker and ZooKeeper."""
         self.record_fault("heal", f"broker-{broker_id} -> zookeeper")
         self.zookeeper.heal(f"broker-{broker_id}")
 
-    def reset_zookeeper_connection(self, broker_id: int) -> None:
+    def reset_zookeeper_connection(self, broker_id: int, servers: Sequence[int] = ()) -> None:
         """Break a broker's connection to ZooKeeper; it may connect again at once."""
         self.record_fault("reset", f"broker-{broker_id} -> zookeeper")
         self.zookeeper.reset(f"broker-{broker_id}")
 
-    def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool) -> None:
+    def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool, servers: Sequence[int] = ()) -> None:
         """Break a broker's connection to ZooKeeper and refuse new ones; or let it connect again."""
         if is_refusing:
             self.record_fault("refuse", f"broker-{broker_id} -> zookeeper")
@@ -274,7 +276,7 @@ class SimulatedEnvironment:
         self.record_fault("hold-watch", f"broker-{broker_id} -> zookeeper")
         self.zookeeper.link(f"broker-{broker_id}").holds_next_event = True
 
-    def delay_zookeeper(self, by_ms: float) -> None:
+    def delay_zookeeper(self, by_ms: float, servers: Sequence[int] = ()) -> None:
         """Delay everything that ZooKeeper sends to clients by `by_ms` milliseconds; 0 ends it."""
         self.record_fault("delay" if by_ms else "heal", "zookeeper")
         self.zookeeper.slow_ms = by_ms

@@ -60,6 +60,8 @@ class ExperimentEngine(Protocol):
     name: str
     able: frozenset[str]
     """The actions of steps that it can do, or that are done for it, as `bind` and `settle`."""
+    most_zookeepers: int = 1
+    """The largest number of ZooKeeper servers that its cluster can have."""
     cluster: LocalCluster | SimulatedCluster
     machines: MachineFaultsOfBrokers
     load: ExperimentLoad

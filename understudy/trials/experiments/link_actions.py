@@ -10,7 +10,7 @@ from understudy.clusters.request_rules import Effect
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.trials.experiments.each_broker import Broker, Brokers, on_each, to_all
 from understudy.trials.experiments.engine import CannotInject, Undo
-from understudy.trials.experiments.language.actions import Links, RequestFault
+from understudy.trials.experiments.language.actions import Action, Links, RequestFault
 
 _EFFECTS: Final = {
     "hold": Effect.HOLD,
@@ -29,10 +29,10 @@ def on_links(
     cluster: LocalCluster | SimulatedCluster, action: Links, brokers: Brokers, peers: Sequence[int]
 ) -> Undo | None:
     """Do an action to the links of each broker with the others, and with ZooKeeper if it is named."""
-    others, with_zookeeper = _others(brokers, peers), any(peer.role == "zookeeper" for peer in action.peers)
+    others, servers = _others(brokers, peers), servers_among(cluster, action)
     if not others and action.name in ("delay", "throttle", "split"):
         raise CannotInject(_ALONE)
-    if not others and not with_zookeeper and action.name == "refuse":
+    if not others and not servers and action.name == "refuse":
         raise CannotInject("it needs other brokers, or zookeeper: the target is all that is named")
 
     def change(broker: Broker, *, begins: bool) -> None:
@@ -40,15 +40,15 @@ def on_links(
             case "cut":
                 _cut(broker.id, begins)
             case "reset" if begins:
-                if with_zookeeper:
-                    cluster.reset_zookeeper_connection(broker.id)
+                if servers:
+                    cluster.reset_zookeeper_connection(broker.id, servers)
                 if others:
                     cluster.reset(broker.id, others)
             case "refuse":
                 if others:
                     cluster.refuse(broker.id, others, begins)
-                if with_zookeeper:
-                    cluster.refuse_to_zookeeper(broker.id, begins)
+                if servers:
+                    cluster.refuse_to_zookeeper(broker.id, begins, servers)
             case "delay":
                 cluster.delay(broker.id, others, action.by.ms * begins)
             case "throttle":
@@ -58,16 +58,22 @@ def on_links(
 
     def _cut(broker_id: int, begins: bool) -> None:
         requests, answers = action.direction != "received", action.direction != "sent"
-        if with_zookeeper and begins:
-            cluster.cut_from_zookeeper(broker_id, requests=requests, answers=answers)
-        elif with_zookeeper:
-            cluster.heal_zookeeper(broker_id)
+        if servers and begins:
+            cluster.cut_from_zookeeper(broker_id, requests=requests, answers=answers, servers=servers)
+        elif servers:
+            cluster.heal_zookeeper(broker_id, servers)
         if others and begins:
             cluster.cut(broker_id, others, direction=action.direction or "both")
         elif others:
             cluster.heal_between(broker_id, others)
 
     return on_each(brokers, lambda each: change(each, begins=True), lambda each: change(each, begins=False))
+
+
+def servers_among(cluster: LocalCluster | SimulatedCluster, action: Action) -> tuple[int, ...]:
+    """Return the ids of the ZooKeeper servers among the peers of an action. Raises ClusterError."""
+    named = [peer.name for peer in action.peers if peer.role == "zookeeper"]
+    return tuple(dict.fromkeys(server for name in named for server in cluster.zookeeper_servers(name)))
 
 
 def on_next_requests(

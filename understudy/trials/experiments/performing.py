@@ -349,21 +349,22 @@ class Performing(ExperimentEngine, Protocol):
 
     def _on_zookeeper(self, action: OnZooKeeper) -> Undo | None:
         cluster = self.cluster
+        servers = cluster.zookeeper_servers(action.server.name)
         match action.name:
             case "stop-zookeeper":
-                cluster.stop_zookeeper()
-                return cluster.start_zookeeper
+                cluster.stop_zookeeper(*servers)
+                return lambda: cluster.start_zookeeper(*servers)
             case "start-zookeeper":
-                cluster.start_zookeeper()
+                cluster.start_zookeeper(*servers)
             case "restart-zookeeper":
-                cluster.stop_zookeeper()
-                cluster.start_zookeeper()
+                cluster.stop_zookeeper(*servers)
+                cluster.start_zookeeper(*servers)
             case "pause-zookeeper":
-                cluster.pause_zookeeper()
-                return cluster.resume_zookeeper
+                cluster.pause_zookeeper(*servers)
+                return lambda: cluster.resume_zookeeper(*servers)
             case "slow-zookeeper":
-                cluster.delay_zookeeper(action.by.ms)
-                return lambda: cluster.delay_zookeeper(0.0)
+                cluster.delay_zookeeper(action.by.ms, servers)
+                return lambda: cluster.delay_zookeeper(0.0, servers)
         return None
 
     def _operate(self, action: OnZnode | OnTopic | OnPartition, peers: Sequence[int]) -> None:

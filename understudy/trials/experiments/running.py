@@ -92,7 +92,13 @@ def run_and_keep(plan: FrozenPlan, folder: Path) -> Iterator[tuple[Verdict, Loca
 
 
 def _check_actions(plan: FrozenPlan, engine: type[ExperimentEngine]) -> None:
-    """Raise CannotRun if the engine cannot do what a step asks."""
+    """Raise CannotRun if the engine cannot have the cluster, or cannot do what a step asks."""
+    servers = plan.experiment.cluster.zookeepers
+    if servers > engine.most_zookeepers:
+        raise CannotRun(
+            f"the engine {engine.name} has one ZooKeeper server, and the experiment asks for {servers}; "
+            "run it with --engine real"
+        )
     missing = missing_actions(plan.experiment, engine.able)
     if missing:
         raise CannotRun(f"the engine {engine.name} cannot do {', '.join(missing)}; try another one with --engine")

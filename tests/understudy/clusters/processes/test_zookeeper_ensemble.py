@@ -12,6 +12,7 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.bodies import OnTarget, OnTargetFor
 from understudy.clusters.control.verbs import ClusterVerbs, checked
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
+from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper, four_letter_word
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import read_cluster_file
 from understudy.clusters.processes.zookeeper_ensemble import ZooKeeperEnsemble
@@ -129,6 +130,33 @@ def test_the_history_of_the_znodes_is_what_most_servers_have_logged(cluster: Loc
     assert [read.zxid for read in history] == sorted({read.zxid for read in history})
     created = {op.path for read in history for op in read.ops if op.kind is OpKind.CREATE}
     assert {"/brokers/topics/orders", "/brokers/topics/last"} <= created
+
+
+def test_a_leader_that_is_cut_from_the_other_servers_is_replaced_and_follows_later(tmp_path: Path) -> None:
+    """All links between the servers lead through the proxy, also the links for elections."""
+    with LocalCluster(brokers=1, zookeepers=3, directory=tmp_path, session_timeout_ms=20_000, proxied=True) as cluster:
+        servers = ensemble(cluster)
+        leader = leader_of(cluster)
+        others = [number for number in SERVERS if number != leader]
+        cluster.cut_zookeeper_server(leader, others, is_cut=True)
+        cluster.wait_until(lambda: servers.leader() in others, "one of the other servers leads")
+        cluster.wait_until(lambda: not serves(servers, leader), "the old leader serves no more")
+        cluster.cut_zookeeper_server(leader, others, is_cut=False)
+        cluster.wait_until(lambda: serves(servers, leader), "the old leader follows")
+        with pytest.raises(ClusterError, match="zookeeper-1 has no link to zookeeper-1; name other servers"):
+            cluster.cut_zookeeper_server(1, [1], is_cut=True)
+        with pytest.raises(ClusterError, match="there is no ZooKeeper server 4; this cluster has 3"):
+            cluster.cut_from_zookeeper(1, servers=[4])
+        recorded = faults(cluster)
+    names = ", ".join(f"zookeeper-{number}" for number in others)
+    assert ("cut", f"zookeeper-{leader} -> {names}", "") in recorded
+    assert ("heal", f"zookeeper-{leader} -> {names}", "") in recorded
+
+
+def serves(servers: ZooKeeperEnsemble, number: int) -> bool:
+    server = servers.servers[number]
+    assert isinstance(server, EmbeddedZooKeeper)
+    return "Mode:" in four_letter_word(server.host, server.port, "srvr")
 
 
 @pytest.mark.parametrize("zookeepers", [0, 8, 100])

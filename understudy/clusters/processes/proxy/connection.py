@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from understudy.clusters.processes.proxy import frames
-from understudy.clusters.processes.proxy.frames import FrameScanner, Piece, ProxiedSession
+from understudy.clusters.processes.proxy.frames import FrameScanner, PeerScanner, Piece, ProxiedSession
 from understudy.clusters.request_rules import (
     KAFKA_ANSWER,
     KAFKA_REQUEST,
@@ -29,6 +29,10 @@ from understudy.clusters.request_rules import (
 )
 
 CONNECT_TIMEOUT_S: Final = 5.0
+PEER_LISTENS_S: Final = 2.0
+"""Time that a server of an ensemble is given until it listens. One that follows a leader too early tries again, but not
+if the proxy has accepted its connection: it would then cause another election."""
+_PEER_TRIES_EVERY_S: Final = 0.02
 DUPLICATE_TIMEOUT_S: Final = 5.0
 """Time that the second connection of a duplicated request waits for the answer."""
 PIECE_GAP_S: Final = 0.001
@@ -47,6 +51,7 @@ class Language(enum.Enum):
 
     KAFKA = "Kafka"
     ZOOKEEPER = "ZooKeeper"
+    PEER = "ZooKeeper's servers among themselves"
 
 
 class Route(NamedTuple):
@@ -58,6 +63,9 @@ class Route(NamedTuple):
     port: int
     language: Language
     chroot: str
+    election_address: Callable[[], str] | None = None
+    """The address of the proxy by which the destination can connect to the source for an election; None if the
+    listener does not lead to an election port."""
 
 
 @dataclass(eq=False, slots=True)
@@ -124,7 +132,11 @@ class Flow:
         self.receiver: asyncio.Transport | None = None
         is_zookeeper = connection.language is Language.ZOOKEEPER
         requests, answers = _ZOOKEEPER_HEADERS if is_zookeeper else _KAFKA_HEADERS
-        self._scanner = FrameScanner(requests if of_requests else answers, first_is_other=is_zookeeper)
+        self._scanner: FrameScanner | PeerScanner
+        if connection.language is Language.PEER:
+            self._scanner = PeerScanner(connection.election_address if of_requests else None)
+        else:
+            self._scanner = FrameScanner(requests if of_requests else answers, first_is_other=is_zookeeper)
         self._of_requests = of_requests
         self._pending: deque[Piece] = deque()
         """Bytes that were received and are held; at most the result of one read, and one frame."""
@@ -411,6 +423,7 @@ class ProxiedConnection:
         self.loop = asyncio.get_running_loop()
         self.language = route.language
         self.chroot = route.chroot
+        self.election_address = route.election_address().encode() if route.election_address is not None else None
         self.lost_answers: set[int] = set()
         """Correlation ids or xids: the connection is reset instead of forwarding their answers."""
         self._owner = owner
@@ -440,9 +453,20 @@ class ProxiedConnection:
             self._owner.keep(self.loop.create_task(self._connect()))
 
     async def _connect(self) -> None:
+        give_up_at = self.loop.time() + (PEER_LISTENS_S if self.language is Language.PEER else 0.0)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self.loop.create_connection(lambda: Side(self._connected), self._route.host, self._route.port)
+                while not self._is_over:
+                    try:
+                        await self.loop.create_connection(
+                            lambda: Side(self._connected), self._route.host, self._route.port
+                        )
+                    except ConnectionRefusedError:
+                        if self.loop.time() > give_up_at:
+                            raise
+                        await asyncio.sleep(_PEER_TRIES_EVERY_S)
+                    else:
+                        return
         except OSError:  # TimeoutError is one
             self.reset()
 

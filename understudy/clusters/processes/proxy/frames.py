@@ -33,6 +33,9 @@ _SESSION_TIMEOUT_MS: Final = 10_000
 
 WATCH_EVENT_XID: Final = -1
 
+_ELECTION_GREETING: Final = Struct(">qqi")
+"""Protocol version (negative), server id, length of the election address that follows."""
+
 _SIZE: Final = Struct(">i")
 _MULTI_HEADER: Final = Struct(">iBi")
 _CREATE_2, _CREATE_CONTAINER, _CREATE_TTL = 15, 19, 21
@@ -136,6 +139,47 @@ class FrameScanner:
 
     def rest(self) -> bytes:
         """Return the beginning of a frame that was kept, because the stream has ended."""
+        rest, self._kept = self._kept, b""
+        return rest
+
+
+class PeerScanner:
+    """Forwards the bytes between two servers of a ZooKeeper ensemble, in which it finds no frames.
+
+    Args:
+        election_address: replaces the address with which a server introduces itself on a connection for elections: the
+            other server may end this connection and open one to that address (`QuorumCnxManager`), past the proxy. None
+            for other bytes.
+    """
+
+    def __init__(self, election_address: bytes | None) -> None:
+        self._address = election_address
+        self._kept = b""
+
+    def scan(self, data: bytes, *, whole: bool) -> list[Piece]:
+        """See `FrameScanner.scan`."""
+        passing = self.advance(data)
+        return [Piece(passing, None, False)] if passing else []
+
+    def advance(self, data: bytes) -> bytes:
+        """See `FrameScanner.advance`."""
+        if self._address is None:
+            return data
+        data, self._kept = self._kept + data, b""
+        if len(data) >= _ELECTION_GREETING.size:
+            version, server, length = _ELECTION_GREETING.unpack_from(data)
+            end = _ELECTION_GREETING.size + length
+            if version >= 0:  # an old server, which names no address
+                self._address = None
+                return data
+            if len(data) >= end:
+                address, self._address = self._address, None
+                return _ELECTION_GREETING.pack(version, server, len(address)) + address + data[end:]
+        self._kept = data
+        return b""
+
+    def rest(self) -> bytes:
+        """See `FrameScanner.rest`."""
         rest, self._kept = self._kept, b""
         return rest
 

@@ -89,6 +89,7 @@ class Proxy:
         source: str | None = None,
         language: Language = Language.KAFKA,
         chroot: str = "",
+        election_address: Callable[[], str] | None = None,
     ) -> int:
         """Open a listener that leads to a node, and return its port.
 
@@ -98,8 +99,9 @@ class Proxy:
             bound: the host and the port of the listener; port 0 is any free one.
             source: the node that connects to this listener; None if the source address identifies it.
             chroot: the prefix that is removed from ZooKeeper's paths before a `LostWrite` is compared with them.
+            election_address: for an election port of ZooKeeper; see `Route`.
         """
-        route = Route(destination, *address, language, chroot)
+        route = Route(destination, *address, language, chroot, election_address)
         listening = socket.create_server(bound, backlog=_BACKLOG)
         port: int = listening.getsockname()[1]
 
@@ -189,9 +191,9 @@ class Proxy:
         return self._sessions.get(node)
 
     @_on_loop
-    def lose_write(self, source: str, lost: LostWrite) -> None:
-        """Break the node's connection at its next write to a path, so that its outcome is unknown; see `LostWrite`."""
-        self._link(source, ZOOKEEPER).lost_writes.append(lost)
+    def lose_write(self, source: str, lost: LostWrite, server: str = ZOOKEEPER) -> None:
+        """Break a node's connection to a server at its next write to a path, so that the outcome is unknown."""
+        self._link(source, server).lost_writes.append(lost)
 
     @_on_loop
     def refuse(self, pairs: Pairs, is_refusing: bool) -> None:

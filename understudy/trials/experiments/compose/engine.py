@@ -23,8 +23,8 @@ class ComposeEngine(LiveEngine):
     able = frozenset(
         name for name, form in ACTIONS.items() if form.shape not in (Links, RequestFault, LoseAnswer)
     ) - {
-        "lose-power", "skip-flushes", "cut-clients", "expire", "slow-zookeeper", "flap-zookeeper", "hold-watch",
-        "starve", "limit-files",
+        "lose-power", "skip-flushes", "cut-clients", "expire", "slow-zookeeper", "cut-zookeeper", "flap-zookeeper",
+        "hold-watch", "starve", "limit-files",
     }  # fmt: skip
 
     @classmethod

@@ -29,6 +29,7 @@ from understudy.trials.experiments.language.kinds import (
     SPAN,
     TARGET,
     TEXT,
+    ZOOKEEPER,
     StepKey,
     ValueKind,
     choice,
@@ -79,11 +80,11 @@ class OnOneBroker(Action):
 
 @dataclass(frozen=True, kw_only=True)
 class OnZooKeeper(Action):
-    """An action on ZooKeeper; `by` is how much longer ZooKeeper takes to answer."""
+    """An action on servers of ZooKeeper; `by` is how much longer they take to answer."""
 
-    VALUE = ("server", choice("zookeeper"))
+    VALUE = ("server", ZOOKEEPER)
 
-    server: str
+    server: Target
     by: Span = AT_ONCE
 
 
@@ -261,7 +262,9 @@ class Form:
 _FOR: Final = StepKey("for", SPAN, "how long it lasts; by default to the end of the experiment", field="lasts")
 _DOWN: Final = StepKey("for", SPAN, "how long the broker is down", field="lasts", is_required=True)
 _SLOW_START: Final = StepKey("for", SPAN, "how long its start takes", field="lasts", is_required=True)
-_FROM: Final = StepKey("from", TARGETS, "the other side: brokers, or zookeeper", field="peers", is_required=True)
+_FROM: Final = StepKey(
+    "from", TARGETS, "the other side: brokers, zookeeper, or servers of it", field="peers", is_required=True
+)
 _OTHERS: Final = StepKey("from", TARGETS, "the other brokers", field="peers", is_required=True)
 _DIRECTION: Final = StepKey(
     "direction", choice("both", "sent", "received"), "which traffic of the broker; by default both"
@@ -443,6 +446,7 @@ ACTIONS: Final[Mapping[str, Form]] = MappingProxyType(
         "restart-zookeeper": Form(OnZooKeeper, "stop {} and start it again at once"),
         "pause-zookeeper": Form(OnZooKeeper, "pause {} (SIGSTOP)", (_FOR,)),
         "slow-zookeeper": Form(OnZooKeeper, "let {} answer {by} later", (_BY, _FOR)),
+        "cut-zookeeper": Form(OnZooKeeper, "hold the traffic between {} and {peers}", (_FROM, _FOR)),
         "flap-zookeeper": Form(
             Repeated,
             "break the connection of {} to ZooKeeper again and again",

@@ -49,6 +49,8 @@ class ClusterPlan(Section):
     racks: tuple[str, ...] = ()
     session: Span = _SESSION
     """The ZooKeeper session timeout of the brokers."""
+    zookeepers: int = 1
+    """Number of ZooKeeper servers; several are an ensemble."""
     topics: tuple[Topic, ...] = (Topic(name="orders", partitions=3, min_insync=2),)
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further lines of every server.properties."""

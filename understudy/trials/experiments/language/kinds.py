@@ -91,6 +91,11 @@ TARGET: Final = scalar(
     {"type": ["string", "integer"], "examples": ["controller", "leader(orders/0)", "B", 2]},
     "a broker's id, a bound name or a role",
 )
+ZOOKEEPER: Final = scalar(
+    values.parse_zookeeper,
+    {"type": "string", "examples": ["zookeeper", "zookeeper(leader)", "zookeeper(2)"]},
+    "zookeeper for all its servers, zookeeper(leader) or zookeeper(ID)",
+)
 TRIGGER: Final = scalar(
     values.parse_trigger,
     {"type": "string", "examples": ["elected", "leader-changed(orders/0)"]},

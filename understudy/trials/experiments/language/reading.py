@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Final
 from understudy.clusters.problems import BadExperiment, BadValue, Problem, one_of
 from understudy.clusters.values import Target
 from understudy.trials.experiments.language import expectations
-from understudy.trials.experiments.language.actions import ACTIONS, TARGETS, Answer
+from understudy.trials.experiments.language.actions import ACTIONS, TARGETS, Answer, OnZooKeeper
 from understudy.trials.experiments.language.document import (
     ENGINES,
     SCHEMA,
@@ -126,6 +127,7 @@ CLUSTER_KEYS: Final = (
     StepKey("brokers", integer(1, 100), "how many brokers, with ids from 1; by default 3"),
     StepKey("racks", list_of(NAME), "their racks in order, repeated if there are fewer"),
     StepKey("session", SPAN, "the ZooKeeper session timeout of the brokers; by default 3s"),
+    StepKey("zookeepers", integer(1, 7), "how many ZooKeeper servers; by default 1, several with engines: [real] only"),
     StepKey("topics", list_of(section(TOPIC_KEYS, Topic, "a topic")), "topics that exist before the steps"),
     StepKey(
         "set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "lines of server.properties", "settings"
@@ -263,15 +265,32 @@ def _inconsistencies(experiment: Experiment) -> list[Problem]:
                 )
             elif target.role == "rack" and target.name not in cluster.racks:
                 problems.append(Problem(step.line, f"no broker is in rack {target.name}: see cluster.racks"))
+    problems += _problems_of_ensemble(experiment)
     for topic in cluster.topics:
         unknown = [broker for broker in topic.assignment if broker not in brokers]
         problems += [Problem(topic.line, f"there is no broker {each}: ids are 1 to {len(brokers)}") for each in unknown]
     return problems
 
 
+def _problems_of_ensemble(experiment: Experiment) -> Iterator[Problem]:
+    cluster = experiment.cluster
+    if cluster.zookeepers > 1 and experiment.engines != ("real",):
+        words = f"zookeepers: {cluster.zookeepers} needs engines: [real]; the other engines have one server"
+        yield Problem(cluster.line, words)
+    for step in experiment.steps:
+        for target in targets_of(step):
+            is_server = target.role == "zookeeper" and target.name.isdecimal()
+            if is_server and not 1 <= int(target.name) <= cluster.zookeepers:
+                words = f"there is no ZooKeeper server {target.name}: cluster.zookeepers is {cluster.zookeepers}"
+                yield Problem(step.line, words)
+
+
 def targets_of(step: Step) -> list[Target]:
     """Every target that a step names."""
-    return [*step.exclude, *(() if step.action is None else (*step.action.brokers, *step.action.peers))]
+    if step.action is None:
+        return list(step.exclude)
+    servers = (step.action.server,) if isinstance(step.action, OnZooKeeper) else ()
+    return [*step.exclude, *step.action.brokers, *step.action.peers, *servers]
 
 
 _EXPERIMENT: Final = section(KEYS, Experiment, "an experiment", _inconsistencies)

@@ -8,11 +8,13 @@ from pathlib import Path
 from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE
 from understudy.clusters.processes import linux
 from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.zookeeper_ensemble import MOST_SERVERS
 from understudy.foundation.eventlog.records import RunDescribed
 from understudy.trials.experiments.each_broker import Brokers
 from understudy.trials.experiments.engine import Undo
-from understudy.trials.experiments.language.actions import ACTIONS, Action, Counted
+from understudy.trials.experiments.language.actions import ACTIONS, Action, Counted, OnZooKeeper
 from understudy.trials.experiments.language.frozen import FrozenPlan
+from understudy.trials.experiments.link_actions import servers_among
 from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
 
 
@@ -24,12 +26,32 @@ class ProcessEngine(LiveEngine):
 
     name = "real"
     able = frozenset(ACTIONS) - {"lose-power", "skip-flushes"}
+    most_zookeepers = MOST_SERVERS
 
     def do(self, action: Action, brokers: Brokers, peers: Sequence[int]) -> Undo | None:
         match action:
             case Counted(name="limit-files", count=int(count)):
                 return self._limit_files(brokers, count)
+            case OnZooKeeper(name="cut-zookeeper"):
+                return self._cut_zookeeper(action, peers)
         return super().do(action, brokers, peers)
+
+    def _cut_zookeeper(self, action: OnZooKeeper, brokers: Sequence[int]) -> Undo:
+        """Cut servers of the ensemble from other servers, and from brokers."""
+        cut = self.cluster.zookeeper_servers(action.server.name)
+        others = [server for server in servers_among(self.cluster, action) if server not in cut]
+
+        def change(is_cut: bool) -> None:
+            for server in cut if others else ():
+                self.cluster.cut_zookeeper_server(server, others, is_cut)
+            for broker in brokers:
+                if is_cut:
+                    self.cluster.cut_from_zookeeper(broker, servers=cut)
+                else:
+                    self.cluster.heal_zookeeper(broker, cut)
+
+        change(True)
+        return lambda: change(False)
 
     def _limit_files(self, brokers: Brokers, count: int) -> Undo:
         """Lower the soft limit, which an unprivileged process may raise again up to the hard one."""
@@ -52,6 +74,7 @@ class ProcessEngine(LiveEngine):
         return LocalCluster(
             cluster.brokers,
             racks=cluster.racks or None,
+            zookeepers=cluster.zookeepers,
             directory=folder,
             session_timeout_ms=plan.session_ms,
             properties=properties_of(plan),

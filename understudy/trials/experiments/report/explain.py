@@ -85,10 +85,12 @@ def frozen_yaml(plan: FrozenPlan) -> str:
         "schema": SCHEMA,
         "name": experiment.name,
         "seed": plan.seed,
+        **({"engines": list(experiment.engines)} if cluster.zookeepers > 1 else {}),
         "cluster": {
             "brokers": cluster.brokers,
             **({"racks": list(cluster.racks)} if cluster.racks else {}),
             "session": str(cluster.session),
+            **({"zookeepers": cluster.zookeepers} if cluster.zookeepers > 1 else {}),
             "topics": [
                 {
                     "name": topic.name,
@@ -177,8 +179,9 @@ def _inline(value: Any) -> str:
 
 def _cluster_lines(plan: FrozenPlan) -> list[str]:
     cluster, load = plan.experiment.cluster, plan.experiment.load
+    servers = f"{cluster.zookeepers} ZooKeeper servers, " if cluster.zookeepers > 1 else ""
     lines = [
-        f"Cluster: {cluster.brokers} brokers, ZooKeeper session timeout {cluster.session}",
+        f"Cluster: {cluster.brokers} brokers, {servers}ZooKeeper session timeout {cluster.session}",
         *(f"  server.properties: {key}={value}" for key, value in cluster.settings.items()),
     ]
     for topic in cluster.topics:

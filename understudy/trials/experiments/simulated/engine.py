@@ -30,7 +30,7 @@ class SimulatedEngine(Performing):
     """One simulated run."""
 
     name = "sim"
-    able = frozenset(ACTIONS) - {"limit-files"}
+    able = frozenset(ACTIONS) - {"limit-files", "cut-zookeeper"}
 
     def __init__(self, plan: FrozenPlan, folder: Path) -> None:
         experiment = plan.experiment

@@ -10,6 +10,7 @@ from understudy.clusters.processes.proxy.frames import (
     MAX_FRAME_BYTES,
     ZOOKEEPER_REQUEST,
     FrameScanner,
+    PeerScanner,
     closing_requests,
     session_of,
     written_paths,
@@ -166,3 +167,31 @@ def test_a_shortened_request_announces_its_new_size(count: int, left: int) -> No
     assert piece.is_whole
     assert piece.header == (3, 12, 5)
     assert len(frame) == KAFKA_REQUEST.size + left
+
+
+# ------------------------------------------------------------------ servers of an ensemble
+
+
+@pytest.mark.parametrize("step", [1, 7, 19, 20, 21, 1000])
+def test_the_election_address_in_the_first_message_is_replaced(step: int) -> None:
+    def greeting(address: bytes) -> bytes:
+        return struct.pack(">qqi", -65536, 3, len(address)) + address
+
+    later = bytes(range(256)) * 3
+    stream = greeting(b"127.0.0.1:3888") + later
+    scanner = PeerScanner(b"127.0.0.1:54321")
+    chunks = [stream[at : at + step] for at in range(0, len(stream), step)]
+    assert b"".join(map(scanner.advance, chunks)) == greeting(b"127.0.0.1:54321") + later
+    assert scanner.rest() == b""
+
+
+def test_a_server_that_names_no_address_and_other_bytes_pass_unchanged() -> None:
+    old = struct.pack(">qqi", 3, 0, 0) + b"notification"
+    assert PeerScanner(b"127.0.0.1:54321").advance(old) == old
+    assert PeerScanner(None).scan(b"\0\1", whole=True)[0].data == b"\0\1"
+
+
+def test_a_first_message_that_does_not_end_is_forwarded_at_the_end_of_the_stream() -> None:
+    scanner = PeerScanner(b"127.0.0.1:54321")
+    assert scanner.scan(b"\xff\xff", whole=False) == []
+    assert scanner.rest() == b"\xff\xff"
