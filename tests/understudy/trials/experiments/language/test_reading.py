@@ -14,7 +14,7 @@ from understudy.trials.experiments.language.expectations import SAFETY
 from understudy.trials.experiments.language.frozen import freeze
 from understudy.trials.experiments.language.reading import json_schema, read_experiment, read_experiment_file
 from understudy.trials.experiments.language.template import template
-from understudy.trials.experiments.report.explain import frozen_yaml
+from understudy.trials.experiments.report.explain import explain, frozen_yaml
 
 HEAD = "schema: understudy/v1\nname: one\n"
 
@@ -93,6 +93,20 @@ def test_series_of_invariants() -> None:
         ("steps: []\ncluster: {brokers: 0}\n", 4, "0 is no whole number from 1"),
         ("steps: []\ncluster: {topics: [{name: a/b}]}\n", 4, "'a/b' is no name"),
         ("steps: []\ncluster: {topics: [{name: a, assignment: [9]}]}\n", 4, "no broker 9"),
+        ("steps: []\ncluster: {zookeepers: 3}\n", 4, "zookeepers: 3 needs engines: [real]"),
+        ("steps: []\ncluster: {zookeepers: 9}\n", 4, "9 is no whole number from 1 to 7"),
+        ("steps:\n  - {stop-zookeeper: zookeeper(2)}\n", 4, "there is no ZooKeeper server 2: cluster.zookeepers is 1"),
+        ("steps:\n  - {cut: 1, from: zookeeper(7)}\n", 4, "there is no ZooKeeper server 7"),
+        (
+            "steps:\n  - {stop-zookeeper: 1}\n",
+            4,
+            "1 is no server of ZooKeeper; expected zookeeper, zookeeper(leader)",
+        ),
+        (
+            "steps:\n  - {stop-zookeeper: zookeeper(last)}\n",
+            4,
+            "expected zookeeper, zookeeper(leader) or zookeeper(ID)",
+        ),
         ("steps: []\nengines: [reel]\n", 4, "did you mean 'real'"),
         ("steps: []\nlasts: 1d\n", 4, "'1d' is no duration"),
     ],
@@ -125,6 +139,15 @@ def test_the_frozen_plan_is_a_file_that_draws_nothing() -> None:
     assert [(each.at, each.wait, each.action) for each in again.experiment.steps] == [
         (each.at, each.wait, each.action) for each in plan.experiment.steps
     ]
+
+
+def test_the_frozen_plan_of_an_ensemble_can_be_run_again() -> None:
+    text = "engines: [real]\ncluster: {zookeepers: 3}\nsteps:\n  - {at: 1s, stop-zookeeper: zookeeper(leader)}\n"
+    plan = freeze(read(text), 7)
+    assert "3 ZooKeeper servers" in "\n".join(explain(plan, {}))
+    again = freeze(read_experiment(frozen_yaml(plan), "frozen.yaml"))
+    assert again.experiment.cluster.zookeepers == 3
+    assert again.experiment.steps[0].action == plan.experiment.steps[0].action
 
 
 def test_the_seed_alone_decides_what_is_drawn() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from understudy.clusters.findings import FindingKind
-from understudy.foundation.eventlog.records import FaultInjected
+from understudy.foundation.eventlog.records import BrokerRegistered, FaultInjected
 from understudy.history.reading.reader import read
 from understudy.trials.experiments.engines import ENGINES
 from understudy.trials.experiments.language.actions import Action
@@ -16,7 +16,7 @@ from understudy.trials.experiments.language.library import find
 from understudy.trials.experiments.language.reading import read_experiment, read_experiment_file
 from understudy.trials.experiments.processes.engine import ProcessEngine
 from understudy.trials.experiments.report.verdict import Status, Verdict
-from understudy.trials.experiments.running import run_experiment
+from understudy.trials.experiments.running import CannotRun, run_experiment
 
 pytestmark = pytest.mark.xdist_group("experiments-on-processes")
 
@@ -39,6 +39,28 @@ def test_the_verdict_is_that_of_the_simulator(name: str, tmp_path: Path) -> None
     assert all(real.marks[mark] and simulated.marks[mark] for mark in expected)
     assert real.clients.acknowledged > 0
     assert [step.brokers != () for step in real.steps] == [step.brokers != () for step in simulated.steps]
+
+
+def test_a_rack_is_cut_off_with_one_server_of_the_zookeeper_ensemble(tmp_path: Path) -> None:
+    """Only processes have an ensemble. The broker in the rack loses its session, and registers again."""
+    verdict = on("real", "cut-off-rack", tmp_path)
+    assert verdict.status is Status.HELD, verdict.why
+    faults = [each.data for each in read([tmp_path]).records if isinstance(each.data, FaultInjected)]
+    targets = [each.target for each in faults if each.fault == "cut"]
+    assert "zookeeper-3 -> zookeeper-1, zookeeper-2" in targets
+    assert "broker-3 -> zookeeper-1, zookeeper-2" in targets
+    registered = [each.node for each in read([tmp_path]).records if isinstance(each.data, BrokerRegistered)]
+    assert registered.count("broker-3") == 2
+    assert verdict.clients.acknowledged > 0
+
+
+def test_an_ensemble_is_refused_by_the_engines_that_have_one_server(tmp_path: Path) -> None:
+    plan = freeze(read_experiment_file(find("ensemble-leader")))
+    with pytest.raises(
+        CannotRun, match="the engine sim has one ZooKeeper server, and the experiment asks for 3; run it"
+    ):
+        run_experiment(plan, ENGINES["sim"], tmp_path / "run", command="again")
+    assert not (tmp_path / "run").exists()
 
 
 def test_every_fault_is_on_record_before_it_is_injected_and_is_ended(tmp_path: Path) -> None:
