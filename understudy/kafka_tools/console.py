@@ -12,7 +12,7 @@ from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
 from understudy.foundation.zk.client import ZooKeeper
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.errors import CONFIG, KAFKA, TERSE, ToolError, UsageError, illegal_argument
+from understudy.kafka_tools.errors import CONFIG, KAFKA_EXCEPTION, TERSE, ToolError, UsageError, illegal_argument
 from understudy.kafka_tools.names import NAMES
 from understudy.kafka_tools.options import Flag, Options, parse, usage
 
@@ -114,7 +114,7 @@ class Surroundings:
                 raise ToolError(CONFIG, "You must set either bootstrap.servers or bootstrap.controllers")
             servers = addresses(bootstrap)
         except ToolError as error:
-            raise ToolError(KAFKA, "Failed to create new KafkaAdminClient", cause=error) from None
+            raise ToolError(KAFKA_EXCEPTION, "Failed to create new KafkaAdminClient", cause=error) from None
         return KafkaCluster(
             self.network,
             servers,

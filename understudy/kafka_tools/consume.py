@@ -8,7 +8,6 @@ import random
 import re
 from collections.abc import Sequence
 
-from understudy.brokers.config.config_def import java_int
 from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.clusters.clients.consumer import Consumed, UnreadableRecords
 from understudy.clusters.clients.group_consumer import ConsumerSettings, GroupConsumer
@@ -19,7 +18,7 @@ from understudy.kafka_tools.client_properties import is_true, key_values, one_of
 from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, print_uncaught, read_properties
 from understudy.kafka_tools.errors import CONFIG, KAFKA_EXCEPTION, TIMEOUT, ToolError, UsageError, unreadable
 from understudy.kafka_tools.message_formatters import DEFAULT, Formatter, formatter_of
-from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse, java_number
+from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, java_number
 from understudy.kafka_tools.topic_filter import include_list
 
 LOGGER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -63,18 +62,18 @@ FLAGS = (
 
 async def run(options: Options, surroundings: Surroundings) -> int:
     """Run one command line of the tool, and return its exit code."""
-    partition = _number(options, "partition")
+    partition = options.number("partition")
     _check(options, partition)
     properties = properties_of(options.value("consumer.config"), options.values("consumer-property"))
     group = _group(options, partition)
     resets_to_earliest = _resets_to_earliest(options, properties)
     begin = _offset(options)
-    timeout_ms = _number(options, "timeout-ms")
+    timeout_ms = options.number("timeout-ms", is_long=True)
     console = surroundings.console
     formatter = _formatter(options, console)
-    bootstrap = tuple(addresses(options.value("bootstrap-server") or ""))
     printed = _Printed(options, formatter, console)
     try:
+        bootstrap = _bootstrap(options)
         level = options.value("isolation-level") or properties.get("isolation.level", "read_uncommitted")
         if group is None:
             properties.setdefault("enable.auto.commit", "false")
@@ -94,7 +93,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     except (ToolError, MemberRefused) as error:
         shown = error if isinstance(error, ToolError) else refused(error)
         # Kafka's consumer looks at its configuration before there is anything to report.
-        if shown.kind != CONFIG:
+        if CONFIG not in (shown.kind, shown.cause and shown.cause.kind):
             printed.report()
         console.log("ERROR", "Unknown error when running consumer: ", LOGGER)
         console.error(shown.trace, end="")
@@ -107,6 +106,13 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         raise
     printed.report()
     return 0
+
+
+def _bootstrap(options: Options) -> tuple[str, ...]:
+    try:
+        return tuple(addresses(options.value("bootstrap-server") or ""))
+    except ToolError as error:
+        raise ToolError(KAFKA_EXCEPTION, "Failed to construct kafka consumer", cause=error) from None
 
 
 def _fails(error: ToolError, words: Sequence[str], console: Console) -> None:
@@ -331,13 +337,3 @@ async def _topics(options: Options, surroundings: Surroundings, bootstrap: tuple
             return tuple(filter(pattern.fullmatch, await connections.topic_names()))
         except NoLeader as error:
             raise ToolError(TIMEOUT, str(error)) from None
-
-
-def _number(options: Options, name: str) -> int | None:
-    """Return a number that Kafka's tool looks at before it connects. Raises ToolError."""
-    text = options.value(name)
-    if text is None:
-        return None
-    if not re.fullmatch(r"[+-]?\d+", text) or (name == "partition" and java_int(text) is None):
-        raise cannot_parse(name, text, ToolError("java.lang.NumberFormatException", f'For input string: "{text}"'))
-    return int(text)

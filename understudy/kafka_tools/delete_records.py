@@ -5,7 +5,7 @@ from __future__ import annotations
 from understudy.foundation.cluster.errors import error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.java_order import partitions as in_java_order
-from understudy.kafka_tools.console import CLIENT_ID, Surroundings, Tool, print_trace, read_file
+from understudy.kafka_tools.console import CLIENT_ID, Surroundings, Tool, print_trace, read_text
 from understudy.kafka_tools.errors import COMMAND_FAILED, OPERATION_FAILED, ToolError, error_of, executed
 from understudy.kafka_tools.json_input import duplicates, parse_versioned
 from understudy.kafka_tools.offsets import timed_out
@@ -28,7 +28,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     options.require("bootstrap-server", "offset-json-file")
     console = surroundings.console
     cluster = surroundings.connect(options)
-    offsets = parse_offsets(read_file(options.value("offset-json-file") or ""))
+    offsets = parse_offsets(read_text(options.value("offset-json-file") or ""))
     async with cluster:
         console.print("Executing records delete operation")
         console.print("Records delete operation completed:")

@@ -25,7 +25,6 @@ JOPTSIMPLE = "joptsimple."
 TERSE = "org.apache.kafka.tools.TerseException"
 """The class of errors of which only the message is printed."""
 TIMEOUT = f"{API}TimeoutException"
-KAFKA = "org.apache.kafka.common.KafkaException"
 CONFIG = "org.apache.kafka.common.config.ConfigException"
 
 _CODES: dict[int, tuple[str, str]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from understudy.brokers.config.config_def import java_long
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.messages.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -17,7 +18,7 @@ from understudy.foundation.wire.nested_topics import by_partition
 from understudy.kafka_tools.console import Console, Surroundings, Tool
 from understudy.kafka_tools.errors import JOPTSIMPLE, RUNTIME, TERSE, ToolError, UsageError, because_of, executed
 from understudy.kafka_tools.offsets import list_offsets
-from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
+from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, parse_int
 from understudy.kafka_tools.topic_filter import include_list
 
 RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
@@ -96,21 +97,20 @@ TOOL = Tool(
 
 def parse_time(text: str) -> int:
     """Return the timestamp that `--time` names. Raises ToolError."""
-    try:
-        return NAMED_TIMES.get(text) or int(text)
-    except ValueError:
+    found = NAMED_TIMES.get(text) or java_long(text)
+    if found is None:
         raise ToolError(
-            TERSE,
-            f"Malformed time argument {text}. Please use {_TIMES}, or a specified long format timestamp",
-        ) from None
+            TERSE, f"Malformed time argument {text}. Please use {_TIMES}, or a specified long format timestamp"
+        )
+    return found
 
 
 def by_topic(topic: str | None, partitions: str | None) -> Filter:
     """Return a filter by a pattern of topics and a list of partitions. Raises ToolError."""
     pattern = include_list(".*" if topic is None else topic)
     try:
-        numbers = {int(number) for number in (partitions or "").split(",") if partitions}
-    except ValueError:
+        numbers = {parse_int(number) for number in (partitions or "").split(",") if partitions}
+    except ToolError:
         raise ToolError(
             TERSE, f"--partitions expects a comma separated list of numeric partition ids, but received: {partitions}"
         ) from None
@@ -130,9 +130,9 @@ def _by_rule(rule: str) -> Filter:
     topic, only, lower, upper = match.groups()
     pattern = include_list(topic or ".*")
     if only:
-        numbers = range(int(only), int(only) + 1)
+        numbers = range(parse_int(only), parse_int(only) + 1)
     else:
-        numbers = range(int(lower or 0), int(upper or 2**31 - 1))
+        numbers = range(parse_int(lower or "0"), parse_int(upper or str(2**31 - 1)))
     return lambda each: pattern.fullmatch(each.topic) is not None and each.partition in numbers
 
 

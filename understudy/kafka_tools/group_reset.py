@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from understudy.brokers.config.config_def import java_int
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.java import java_hash
@@ -15,7 +16,7 @@ from understudy.foundation.cluster.java_order import in_order
 from understudy.foundation.cluster.java_order import partitions as in_java_order
 from understudy.foundation.wire.messages.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.console import Console, read_file
+from understudy.kafka_tools.console import Console, read_text
 from understudy.kafka_tools.errors import (
     RUNTIME,
     ToolError,
@@ -176,9 +177,10 @@ def parse_partitions(topic: str) -> list[TopicPartition]:
         raise illegal_argument(f"Invalid topic arg '{topic}', expected topic name and partitions")
     found = []
     for number in rest[0].split(","):
-        if not re.fullmatch(r"[+-]?\d+", number):
+        partition = java_int(number)
+        if partition is None:
             raise illegal_argument(f"Invalid partition '{number}' specified in topic arg '{topic}''")
-        found.append(TopicPartition(name, int(number)))
+        found.append(TopicPartition(name, partition))
     return found
 
 
@@ -254,13 +256,13 @@ async def _at_time(
 async def _shifted(
     options: Options, cluster: KafkaCluster, console: Console, group: str, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
+    shift = java_number(options, "shift-by", 0, is_long=True)
     committed = await committed_offsets(cluster, group)
     for each in partitions:
         if each not in committed:
             raise illegal_argument(
                 f"Cannot shift offset for partition {each} since there is no current committed offset"
             )
-    shift = java_number(options, "shift-by", 0, is_long=True)
     return await _in_range(cluster, console, {each: committed[each] + shift for each in partitions})
 
 
@@ -284,7 +286,6 @@ async def _in_range(cluster: KafkaCluster, console: Console, wanted: Offsets) ->
 
 def _read_plan(path: str) -> str:
     try:
-        return read_file(path)
+        return read_text(path)
     except ToolError as error:
-        cause = ToolError("java.io.IOException", f"Unable to read file {path}", cause=error)
-        raise because_of(cause, RUNTIME) from None
+        raise because_of(error, RUNTIME) from None

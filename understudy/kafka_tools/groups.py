@@ -5,7 +5,6 @@ Mirrors Kafka's `ConsumerGroupCommand`, with its exit codes: an error in what a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -31,7 +30,7 @@ from understudy.kafka_tools.group_reset import (
     partitions_of,
     wrapped,
 )
-from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, cannot_parse
+from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, java_number
 from understudy.kafka_tools.zookeeper.groups import NOTE, ZooKeeperGroups
 from understudy.kafka_tools.zookeeper.groups import check as check_with_zookeeper
 from understudy.kafka_tools.zookeeper.session import NotConnected, zookeeper_session
@@ -92,7 +91,6 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         return await _run_with_zookeeper(options, surroundings)
     _check(options, console)
     action = options.only_one_of(ACTIONS)
-    timeout_ms = int(options.value("timeout") or DEFAULT_TIMEOUT_MS)
     actions: dict[str, Callable[[Options, KafkaCluster, Console], Awaitable[None]]] = {
         "list": _list,
         "describe": _describe,
@@ -101,6 +99,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
         "delete-offsets": _delete_offsets,
     }
     try:
+        timeout_ms = java_number(options, "timeout", DEFAULT_TIMEOUT_MS, is_long=True)
         async with surroundings.connect(options, api_timeout_ms=timeout_ms) as cluster:
             await actions[action](options, cluster, console)
     except ToolError as error:
@@ -140,9 +139,6 @@ TOOL = Tool(
 
 def _check(options: Options, console: Console) -> None:
     """Raise UsageError or ToolError if flags are missing or contradict each other."""
-    timeout = options.value("timeout")
-    if timeout is not None and not re.fullmatch(r"[+-]?\d+", timeout):
-        raise cannot_parse("timeout", timeout)
     options.require("bootstrap-server")
     has_scope = options.has("group") or options.has("all-groups")
     scopes = bracketed("group", "all-groups")

@@ -10,8 +10,17 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.cluster.java_order import partitions as in_java_order
 from understudy.foundation.wire.messages.elect_leaders import PartitionResult
 from understudy.kafka_tools.cluster import KafkaCluster
-from understudy.kafka_tools.console import Console, Surroundings, Tool, print_trace, read_file
-from understudy.kafka_tools.errors import COMMAND_FAILED, JOPTSIMPLE, OPERATION_FAILED, TIMEOUT, ToolError, error_of
+from understudy.kafka_tools.console import Console, Surroundings, Tool, print_trace, read_text
+from understudy.kafka_tools.errors import (
+    COMMAND_FAILED,
+    JOPTSIMPLE,
+    OPERATION_FAILED,
+    RUNTIME,
+    TIMEOUT,
+    ToolError,
+    because_of,
+    error_of,
+)
 from understudy.kafka_tools.json_input import duplicates, parse_object
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse
 
@@ -35,7 +44,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
     election_type = _election_type(options)
     _check(options)
     path = options.value("path-to-json-file")
-    partitions = None if path is None else read_partitions(read_file(path))
+    partitions = None if path is None else _partitions_in(path)
     topic, partition = options.value("topic"), options.number("partition")
     if topic is not None and partition is not None:
         partitions = [TopicPartition(topic, partition)]
@@ -53,6 +62,15 @@ TOOL = Tool(
 )
 
 
+def _partitions_in(path: str) -> list[TopicPartition]:
+    try:
+        return read_partitions(read_text(path))
+    except ToolError as error:
+        if error.kind == OPERATION_FAILED:
+            raise
+        raise because_of(error, RUNTIME) from None
+
+
 def read_partitions(text: str) -> list[TopicPartition]:
     """Return the partitions in the JSON of `--path-to-json-file`. Raises ToolError."""
     data = parse_object(text, ToolError(OPERATION_FAILED, "Replica election data is empty"))
@@ -65,7 +83,8 @@ def read_partitions(text: str) -> list[TopicPartition]:
 
 
 def _election_type(options: Options) -> str:
-    text = options.value("election-type") or "PREFERRED"
+    given = options.value("election-type")
+    text = "PREFERRED" if given is None else given
     if text.upper() not in ELECTION_TYPES:
         cause = ToolError(
             f"{JOPTSIMPLE}ValueConversionException", f"Value [{text}] is not one of [[PREFERRED,UNCLEAN]]"

@@ -14,7 +14,7 @@ from understudy.foundation.wire.messages.describe_log_dirs import (
 from understudy.foundation.wire.nested_topics import by_partition
 from understudy.kafka_tools.console import Surroundings, Tool, print_trace
 from understudy.kafka_tools.errors import TERSE, ToolError, error_of, executed
-from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options
+from understudy.kafka_tools.options import BOOTSTRAP_SERVER, COMMAND_CONFIG, Flag, Options, parse_int
 
 FLAGS = (
     BOOTSTRAP_SERVER,
@@ -64,12 +64,7 @@ TOOL = Tool(
 
 
 def _brokers(text: str) -> list[int]:
-    found = []
-    for part in filter(None, text.split(",")):
-        if not part.lstrip("+-").isdecimal():
-            raise ToolError("java.lang.NumberFormatException", f'For input string: "{part}"')
-        found.append(int(part))
-    return found
+    return [parse_int(part) for part in text.split(",") if part]
 
 
 def _directories(results: Collection[DescribeLogDirsResult], topics: Collection[str]) -> list[object]:

@@ -19,7 +19,7 @@ from understudy.kafka_tools.client_properties import (
 from understudy.kafka_tools.console import Console, Surroundings, Tool, addresses, read_properties
 from understudy.kafka_tools.errors import JOPTSIMPLE, TIMEOUT, ToolError, UsageError, error_named, executed
 from understudy.kafka_tools.line_reader import LineReader, Said
-from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options, cannot_parse
+from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options
 
 READER = "LineMessageReader"
 LOGGER = "org.apache.kafka.clients.producer.internals.ErrorLoggingCallback"
@@ -37,6 +37,8 @@ NUMBERS = {
     "socket-buffer-size": ("send.buffer.bytes", 102_400),
 }
 """Flags that set a property of the producer, with its default. A given flag overrides a given property."""
+LONG_NUMBERS = frozenset({"retry-backoff-ms", "timeout", "max-block-ms", "metadata-expiry-ms", "max-memory-bytes"})
+"""Flags whose numbers have 64 bits instead of 32."""
 
 FLAGS = (
     BOOTSTRAP_SERVER,
@@ -177,11 +179,9 @@ def _producer_properties(options: Options) -> dict[str, str]:
     if options.has("request-required-acks") or "acks" not in properties:
         properties["acks"] = options.value("request-required-acks") or "-1"
     for flag, (name, default) in NUMBERS.items():
-        text = options.value(flag)
-        if text is not None and not re.fullmatch(r"[+-]?\d+", text):
-            raise cannot_parse(flag, text)
-        if text is not None or name not in properties:
-            properties[name] = str(default) if text is None else text
+        number = options.number(flag, is_long=flag in LONG_NUMBERS)
+        if number is not None or name not in properties:
+            properties[name] = str(default if number is None else number)
     return properties
 
 

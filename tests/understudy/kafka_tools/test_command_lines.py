@@ -13,7 +13,9 @@ import pytest
 from tests.brokers.parts import StillClock
 from understudy.foundation.wire.network import Connection, ConnectionFailed, ServerSocket
 from understudy.kafka_tools.console import Console, Surroundings
+from understudy.kafka_tools.java_uuid import parse_uuid
 from understudy.kafka_tools.names import NAMES
+from understudy.kafka_tools.options import java_split
 from understudy.kafka_tools.tools import TOOLS
 
 SERVER = ["--bootstrap-server", "localhost:9092"]
@@ -114,7 +116,6 @@ ERRORS = {
     "get-offsets --time noon": "Error occurred: Malformed time argument noon.",
     "get-offsets --partitions zero": "expects a comma separated list of numeric partition ids, but received: zero",
     "get-offsets --topic-partitions a:b": "Invalid rule specification: a:b",
-    "groups --describe --group a --timeout soon": "Cannot parse argument 'soon' of option timeout",
     "leader-election --election-type preferred": "One and only one of the following options is required: topic,",
     "leader-election --topic a --partition 0": "Missing required option(s): election-type",
     "log-dirs --describe --broker-list one": 'For input string: "one"',
@@ -130,6 +131,113 @@ def test_a_wrong_value_is_named_in_kafkas_words(line: str) -> None:
     result = run(tool, *SERVER, *words)
     assert result.code == 1
     assert ERRORS[line] in result.out + result.err
+
+
+NOT_A_NUMBER = """\
+joptsimple.OptionArgumentConversionException: Cannot parse argument '{0}' of option {1}
+Caused by: joptsimple.internal.ReflectionException: java.lang.NumberFormatException: For input string: "{0}"
+Caused by: java.lang.NumberFormatException: For input string: "{0}"
+"""
+
+
+@pytest.mark.parametrize("action", ["--create", "--alter"])
+@pytest.mark.parametrize("value", ["x", "1.5", " 1", "2147483648", "1_0"])
+def test_a_number_of_kafka_topics_that_is_none_is_an_error_of_the_command(action: str, value: str) -> None:
+    result = run("topics", action, "--topic", "a", "--partitions", value, *SERVER)
+    assert result.code == 1
+    assert result.out == f"Error while executing topic command : Cannot parse argument '{value}' of option partitions\n"
+    assert (
+        result.err == f"[now] ERROR {NOT_A_NUMBER.format(value, 'partitions')} (org.apache.kafka.tools.TopicCommand)\n"
+    )
+
+
+@pytest.mark.parametrize("flag", ["throttle", "replica-alter-log-dirs-throttle", "timeout"])
+@pytest.mark.parametrize("value", ["x", "9223372036854775808"])
+def test_a_number_of_kafka_reassign_partitions_that_is_none_is_an_error_on_the_output(
+    flag: str, value: str, tmp_path: Path
+) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text("not looked at before the numbers")
+    result = run("reassign", "--execute", "--reassignment-json-file", str(plan), f"--{flag}", value, *SERVER)
+    error = f"Error: Cannot parse argument '{value}' of option {flag}\n{NOT_A_NUMBER.format(value, flag)}\n"
+    assert result == Result(1, error, "")
+
+
+def test_a_number_is_converted_when_kafkas_tool_asks_for_it(tmp_path: Path) -> None:
+    """After errors in the combination of flags and in files, and of several values the first wrong one counts."""
+    assert 'Missing required argument "[topic]"' in run("topics", "--create", "--partitions", "x", *SERVER).err
+    assert "can't be used with option" in run("topics", "--delete", "--topic", "a", "--partitions", "x", *SERVER).err
+    missing = ("--reassignment-json-file", str(tmp_path / "none"))
+    unread = run("reassign", "--execute", *missing, "--throttle", "x", *SERVER)
+    assert unread.out.startswith(f"Error: Unable to read file {missing[1]}\njava.io.IOException: Unable to read file")
+    twice = run("topics", "--create", "--topic", "a", "--partitions", "1", "--partitions", "y", *SERVER)
+    assert "Cannot parse argument 'y' of option partitions" in twice.out
+
+
+def test_a_number_of_kafka_consumer_groups_that_is_none_ends_with_0() -> None:
+    """As every error of that tool after its check of the flags."""
+    result = run("groups", "--list", "--timeout", "x", *SERVER)
+    message = "Executing consumer group command failed due to Cannot parse argument 'x' of option timeout"
+    assert result == Result(0, f"\nError: {message}\n", NOT_A_NUMBER.format("x", "timeout"))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("1:x", 'For input string: "x"'),
+        ("1:2147483648", 'For input string: "2147483648"'),
+        ("1,,2", 'For input string: ""'),
+    ],
+)
+def test_brokers_of_an_assignment_are_numbers_of_32_bits(text: str, why: str) -> None:
+    result = run("topics", "--create", "--topic", "a", "--replica-assignment", text, *SERVER)
+    assert result.out == f"Error while executing topic command : {why}\n"
+
+
+def test_javas_split_leaves_out_empty_parts_at_the_end() -> None:
+    assert [java_split(text, ",") for text in ("1,2", "1,2,,", ",1", "", ",,")] == [
+        ["1", "2"],
+        ["1", "2"],
+        ["", "1"],
+        [""],
+        [],
+    ]
+
+
+IDS = {
+    "x": "Input byte[] should at least have 2 bytes for base64 bytes",
+    "x+x": "Illegal base64 character 2b",
+    "": "Input string `` decoded as 0 bytes, which is not equal to the expected 16 bytes of a base64-encoded UUID",
+    "AAAAA": "Last unit does not have enough valid bits",
+    "AA=A": "Input byte array has wrong 4-byte ending unit",
+    "AAA=": (
+        "Input string `AAA=` decoded as 2 bytes, which is not equal to the expected 16 bytes of a base64-encoded UUID"
+    ),
+    "AAA=A": "Input byte array has incorrect ending byte at 4",
+    "AAAA=": "Input byte array has wrong 4-byte ending unit",
+    "0123456789012345678901234": (
+        "Input string with prefix `012345678901234567890123` is too long to be decoded as a base64 UUID"
+    ),
+}
+"""The errors of Kafka 3.9.1 on Java 17."""
+
+
+@pytest.mark.parametrize("text", IDS)
+def test_the_id_of_a_topic_is_read_as_java_reads_it(text: str) -> None:
+    result = run("topics", "--describe", f"--topic-id={text}", *SERVER)
+    assert (result.code, result.out) == (1, f"Error while executing topic command : {IDS[text]}\n")
+
+
+def test_a_padded_id_is_the_same_topic() -> None:
+    assert parse_uuid("AAAAAAAAAAAAAAAAAAAAAA==") == parse_uuid("AAAAAAAAAAAAAAAAAAAAAA") == "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def test_an_address_that_cannot_be_used_makes_no_client() -> None:
+    """Kafka's client of administrators names its own failure, and the reason as its cause."""
+    result = run("topics", "--list", "--bootstrap-server=localhost")
+    made = "Failed to create new KafkaAdminClient"
+    cause = "Caused by: org.apache.kafka.common.config.ConfigException: Invalid url in bootstrap.servers: localhost\n"
+    assert result == Result(1, "", f"{made}\norg.apache.kafka.common.KafkaException: {made}\n{cause}\n")
 
 
 def test_a_server_is_needed_and_checked() -> None:
@@ -174,4 +282,5 @@ def test_json_files_are_checked(tmp_path: Path) -> None:
     plan.write_text('{"partitions": [{"topic": "a", "partition": "0", "replicas": [1]}]}')
     assert 'Expected `Integer` value, received "0"' in run(*execute).out
     missing = str(tmp_path / "missing.json")
-    assert run("delete-records", *SERVER, "--offset-json-file", missing).err.startswith(f"{missing}\n")
+    unread = f"Unable to read file {missing}\n"
+    assert run("delete-records", *SERVER, "--offset-json-file", missing).err.startswith(unread)
