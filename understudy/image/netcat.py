@@ -19,7 +19,6 @@ from understudy.foundation.wire.network import Connection, ConnectionFailed, Con
 
 STDIN: Final = 0
 PART_BYTES: Final = 64 * 1024
-QUEUED_PARTS: Final = 4
 CONNECT_TIMEOUT_S: Final = 75.0
 """Time that a connection may take without `-w`; the system's limit is about as long."""
 
@@ -93,30 +92,30 @@ async def _carry(connection: Connection, *, idle_s: float | None, after_input_s:
 
 
 async def _send_input(connection: Connection) -> None:
-    parts = _standard_input()
     with contextlib.suppress(ConnectionLost):
-        while data := await parts.get():
+        while data := await _read_input():
             await connection.send(data)
 
 
-def _standard_input() -> asyncio.Queue[bytes]:
-    """Return a queue that gets what is read from the standard input, and nothing at its end.
+async def _read_input() -> bytes:
+    """Return the next bytes of the standard input; none at its end.
 
-    The thread that reads does not keep the program from ending: a terminal may never send anything. It waits for the
-    queue, so that a large file is not held in memory.
+    The thread that reads does not keep the program from ending: a terminal may never send anything.
     """
-    loop, parts = asyncio.get_running_loop(), asyncio.Queue[bytes](QUEUED_PARTS)
+    loop = asyncio.get_running_loop()
+    read: asyncio.Future[bytes] = loop.create_future()
 
-    def read() -> None:
+    def finish(data: bytes) -> None:
+        if not read.done():
+            read.set_result(data)
+
+    def wait() -> None:
+        data = os.read(STDIN, PART_BYTES)
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            while True:
-                data = os.read(STDIN, PART_BYTES)
-                asyncio.run_coroutine_threadsafe(parts.put(data), loop).result()
-                if not data:
-                    return
+            loop.call_soon_threadsafe(finish, data)
 
-    threading.Thread(target=read, name="stdin", daemon=True).start()
-    return parts
+    threading.Thread(target=wait, name="stdin", daemon=True).start()
+    return await read
 
 
 async def _print_answer(connection: Connection, idle_s: float | None) -> None:

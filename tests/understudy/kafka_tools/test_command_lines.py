@@ -47,7 +47,11 @@ def test_the_help_of_the_command_line_names_every_tool() -> None:
     assert {name: tool.kafka for name, tool in TOOLS.items()} == {name: script for name, (script, _) in NAMES.items()}
 
 
-@pytest.mark.parametrize("tool", [name for name in TOOLS if name != "producer-perf"])
+OWN_COMMAND_LINES = {"producer-perf", "cluster", "zookeeper-shell"}
+"""Tools whose command lines joptsimple does not parse."""
+
+
+@pytest.mark.parametrize("tool", [name for name in TOOLS if name not in OWN_COMMAND_LINES])
 def test_without_flags_a_tool_prints_its_usage_and_exits_with_1(tool: str) -> None:
     result = run(tool)
     assert result.code == 1
@@ -67,11 +71,12 @@ def test_the_help_and_the_version_exit_with_0(tool: str) -> None:
     assert run(tool, "--version") == Result(0, "1.2.3\n", "")
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", [name for name in TOOLS if name != "zookeeper-shell"])
 def test_an_unknown_flag_is_named_and_exits_with_1(tool: str) -> None:
     result = run(tool, "--nosuch")
     assert result.code == 1
-    expected = "unrecognized arguments: '--nosuch'" if tool == "producer-perf" else "nosuch is not a recognized option"
+    is_own = tool in OWN_COMMAND_LINES
+    expected = "unrecognized arguments: '--nosuch'" if is_own else "nosuch is not a recognized option"
     assert expected in result.out + result.err
 
 
@@ -94,6 +99,7 @@ USAGE_ERRORS = {
     "reassign --verify --list": "Command must include exactly one action: --generate, --execute, --verify, --cancel",
     "reassign --execute": 'Missing required argument "[reassignment-json-file]"',
     "reassign --list --additional": 'Option "[additional]" can\'t be used with action "[list]"',
+    "groups --list --zookeeper zk:2181": "Option [bootstrap-server] is not valid with [zookeeper].",
     "log-dirs --topic-list a": 'Missing required argument "[describe]"',
     "delete-records": 'Missing required argument "[offset-json-file]"',
 }
@@ -238,6 +244,46 @@ def test_an_address_that_cannot_be_used_makes_no_client() -> None:
     made = "Failed to create new KafkaAdminClient"
     cause = "Caused by: org.apache.kafka.common.config.ConfigException: Invalid url in bootstrap.servers: localhost\n"
     assert result == Result(1, "", f"{made}\norg.apache.kafka.common.KafkaException: {made}\n{cause}\n")
+
+
+CLUSTER_ERRORS = {
+    "": "kafka-cluster: error: too few arguments",
+    "foo": "kafka-cluster: error:  invalid  choice:  'foo'  (choose  from 'cluster-id',\n'unregister')",
+    "cluster-id": "of   the  arguments  --bootstrap-server/-b  --\nbootstrap-controller/-C is required",
+    "cluster-id -b": "kafka-cluster:  error:   argument   --bootstrap-server/-b:   expected   one\nargument",
+    "cluster-id --boot h:1": "ambiguous  option:  --boot  could  match --bootstrap-\ncontroller, --bootstrap-server",
+    "cluster-id -b h:1 -C h:1": "argument --bootstrap-controller/-C:  not allowed with\nargument --bootstrap-server/-b",
+    "cluster-id -b h:1 more": "kafka-cluster: error: unrecognized arguments: 'more'",
+    "cluster-id -b h:1 --id 1": "kafka-cluster: error: unrecognized arguments: '--id'",
+    "unregister -b h:1": "kafka-cluster: error: argument --id/-i is required",
+    "unregister -b h:1 -i x": "kafka-cluster: error: argument --id/-i:  could  not  convert 'x' to Integer\n(For input "
+    'string: "x")',
+}
+
+
+@pytest.mark.parametrize("line", CLUSTER_ERRORS)
+def test_a_wrong_command_line_of_the_cluster_tool_prints_the_message_of_argparse4j(line: str) -> None:
+    result = run("cluster", *line.split())
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("usage: kafka-cluster ")
+    assert result.err.endswith(CLUSTER_ERRORS[line] + "\n")
+
+
+def test_the_cluster_tool_needs_addresses_of_brokers() -> None:
+    wrong = run("cluster", "cluster-id", "--bootstrap-server", "localhost")
+    assert wrong.err.startswith("Failed to create new KafkaAdminClient\n")
+    assert "Caused by: org.apache.kafka.common.config.ConfigException: Invalid url" in wrong.err
+    assert "there are no KRaft controllers here" in run("cluster", "cluster-id", "-C", "localhost:9093").err
+
+
+def test_a_health_check_of_versions_ends_at_once_if_no_broker_answers() -> None:
+    result = run("broker-api-versions", "--bootstrap-server", "a:1,b:2")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.endswith(
+        'Exception in thread "main" java.lang.RuntimeException: Request METADATA failed on brokers '
+        "List(a:1 (id: -1 rack: null), b:2 (id: -2 rack: null))\n"
+    )
+    assert result.err.count("could not be established. Node may not be available.") == 2
 
 
 def test_a_server_is_needed_and_checked() -> None:
