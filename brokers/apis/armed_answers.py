@@ -18,6 +18,7 @@ from understudy.foundation.cluster.identifiers import NO_TOPIC_ID
 from understudy.foundation.eventlog.records import AnswerInjected
 from understudy.foundation.wire.armed_answers import ArmedAnswer
 from understudy.foundation.wire.error_answers import (
+    ErrorAnswer,
     Named,
     Only,
     error_answer,
@@ -56,36 +57,51 @@ async def given(
     Args:
         reading: as in `Serves`.
     """
+    found = _first(services, api, request, context, is_read=reading is not None)
+    if found is None:
+        return await handle(services, request, context)
+    armed, made = found
+    # It is counted before the handler waits, so that no second request takes it meanwhile.
+    note(services, armed, api, context, () if made is None else made.named)
+    version = context.api_version
+    if armed.is_applied or made is None or reading is not None:
+        handled = request if armed.is_applied or reading is None else reading(request)
+        answer = await handle(services, handled, context)
+        if answer is not None and armed.code is not Errors.NONE:
+            answer = with_error(api, version, answer, armed.code, TEXT, _only(services, armed))
+    else:
+        rest = None if made.rest is None else await handle(services, made.rest, context)
+        answer = made.answer if rest is None else joined(api, version, rest, made.answer)
+    return None if answer is None else with_throttle_time(answer, version, armed.throttle_ms)
+
+
+def _first(
+    services: BrokerServices, api: Api, request: Message, context: RequestContext, *, is_read: bool
+) -> tuple[ArmedAnswer, ErrorAnswer | None] | None:
+    """Return the first armed answer for a request, and the answer with its error; None if there is none.
+
+    Args:
+        is_read: whether the answer has more than the request names. There is then no answer with the error for a
+            request about all topics.
+    """
     version = context.api_version
     for armed in services.answers.left():
-        only = _only(services, armed)
-        # A request for an answer with more than it names, Metadata, names topics but no partitions.
-        asked_about = only if reading is None else replace(only, partition=None)
-        made = error_answer(api, version, request, armed.code, TEXT, asked_about)
-        is_about_all = reading is not None and _names_all(request, version) and _exists(services, armed.topic)
-        if not _is_for(armed, api, request, context) or (made is None and not is_about_all):
+        if not _is_for(armed, api, request, context):
             continue
-        # It is counted before the handler waits, so that no second request takes it meanwhile.
-        note(services, armed, api, context, () if made is None else made.named)
-        if armed.is_applied or made is None or reading is not None:
-            handled = request if armed.is_applied or reading is None else reading(request)
-            answer = await handle(services, handled, context)
-            if answer is not None and armed.code is not Errors.NONE:
-                answer = with_error(api, version, answer, armed.code, TEXT, only)
-        else:
-            rest = None if made.rest is None else await handle(services, made.rest, context)
-            answer = made.answer if rest is None else joined(api, version, rest, made.answer)
-        return None if answer is None else with_throttle_time(answer, version, armed.throttle_ms)
-    return await handle(services, request, context)
+        only = _only(services, armed)
+        # A request whose answer has more than it names, Metadata, names topics but no partitions.
+        made = error_answer(api, version, request, armed.code, TEXT, replace(only, partition=None) if is_read else only)
+        if made is not None or (is_read and _names_all(request, version) and _exists(services, armed.topic)):
+            return armed, made
+    return None
 
 
 def find(
     services: BrokerServices, api: Api, request: Message, context: RequestContext, named: Iterable[Named]
 ) -> ArmedAnswer | None:
     """Return the first armed answer for a request about these partitions; None if there is none. It is not counted."""
-    left = services.answers.left()
-    about = tuple(named) if left else ()
-    for armed in left:
+    about = tuple(named)
+    for armed in services.answers.left():
         if _is_for(armed, api, request, context) and any(is_about(armed, each) for each in about):
             return armed
     return None

@@ -58,7 +58,8 @@ async def handle(services: BrokerServices, request: FetchRequest, context: Reque
     version = context.api_version
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refused(request, Errors.UNKNOWN_SERVER_ERROR, version)
-    armed = armed_answers.find(services, _API, request, context, (Named(),))
+    may_be_armed = bool(services.answers.left())
+    armed = armed_answers.find(services, _API, request, context, (Named(),)) if may_be_armed else None
     if armed is not None and armed.code in _SESSION_ERRORS:
         armed_answers.note(services, armed, _API, context, ())
         return with_throttle_time(FetchResponse(error_code=armed.code), version, armed.throttle_ms)
@@ -86,7 +87,7 @@ async def handle(services: BrokerServices, request: FetchRequest, context: Reque
         return FetchResponse(error_code=begun)
     if isinstance(begun, IncrementalFetchContext) and reader.is_follower:
         _note_changes(services, begun, reader)
-    armed, refused = _armed(services, request, context, begun.requested)
+    armed, refused = _armed(services, request, context, begun.requested) if may_be_armed else (None, {})
     reading = FetchReading(services, reader, begun.requested, request.min_bytes, refused)
     reading.read(tuple(begun.requested))
     if reader.is_follower:
@@ -154,8 +155,6 @@ def _armed(
     services: BrokerServices, request: FetchRequest, context: RequestContext, requested: Requested
 ) -> tuple[ArmedAnswer | None, Mapping[Key, Errors]]:
     """Give the armed answer for a request if there is one, and return the errors of the partitions that it is for."""
-    if not services.answers.left():
-        return None, {}
     named = {key: Named(*(each.topic_partition or ("", key[1]))) for key, each in requested.items()}
     armed = armed_answers.find(services, _API, request, context, named.values())
     if armed is None:
