@@ -98,6 +98,12 @@ def test_the_first_start_of_a_broker_is_no_fault_and_a_later_one_ends_one(script
     ]
 
 
+def test_an_armed_answer_that_is_given_is_a_fault(scripts: Page) -> None:
+    given = record(1, "broker-2", "AnswerInjected", 1, api="Produce", error="NOT_CONTROLLER")
+    words = "broker-2 answers Produce with NOT_CONTROLLER, as it was armed to do"
+    assert scripts.evaluate(CATALOGUE, [given])["faults"] == [[words, False]]
+
+
 def test_a_fence_is_quiet_if_every_change_of_a_leader_meets_it(scripts: Page) -> None:
     names = [fence.value for fence in Fence]
     on, off = (scripts.evaluate(CATALOGUE, [fence(0, 1, name, off=off) for name in names]) for off in (False, True))

@@ -140,6 +140,9 @@ export class Catalogue {
         this._live(us, record[NODE], LIVES.get(data.action));
         this._serves(us, record[NODE], LIVES.get(data.action));
         break;
+      case "AnswerInjected":
+        this.lanes.faults.push({ us, n, text: `${record[NODE]} ${answerText(data)}`, isQuiet: false });
+        break;
       case "FenceHit":
         this.lanes.fences.push({ us, n, text: fenceText(data), isQuiet: isRoutineFence(data) });
         break;
@@ -253,6 +256,10 @@ function detailOf(record) {
 /** Whether the payload of a `FenceHit` is part of a normal change of a leader; one that is switched off never is. */
 export function isRoutineFence(data) {
   return ROUTINE_FENCES.has(data.fence) && !data.switched_off;
+}
+
+export function answerText(data) {
+  return `answers ${data.api} with ${data.error}, as it was armed to do`;
 }
 
 function fenceText(data) {

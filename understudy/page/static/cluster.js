@@ -1,7 +1,7 @@
 /** The cluster: ZooKeeper with its znodes, the brokers, and the requests between them. */
 
 import { byId, h, keyed, s, setAttribute, setText } from "#dom";
-import { DATA, NODE, TYPE, epochOf, isRoutineFence } from "#catalogue";
+import { DATA, NODE, TYPE, answerText, epochOf, isRoutineFence } from "#catalogue";
 import { count, duration, epochClass, nodeName } from "#words";
 
 const RECENT = 40;
@@ -257,6 +257,8 @@ function flashOf(record) {
       return { kind: "refused", text: "learns that its session has expired" };
     case "WatchFired":
       return { kind: "watch", text: `◉ ${data.path} ${data.kind}` };
+    case "AnswerInjected":
+      return { kind: "refused", text: answerText(data) };
     case "PointReached":
       return { kind: "refused", text: `${data.action} at ${data.point}` };
     case "LeaderAndIsrApplied":
