@@ -51,8 +51,8 @@ understudy answer runs/mine all --api Fetch --throttle-ms 500
 
 - `--api` is any request of clients that brokers serve, `--error` any error code of Kafka 3.9.1.
 - The error is for everything that a request names, or for the `--topic` and its `--partition`; other partitions of the
-  same request are handled. It has the level that Kafka's brokers give it: a Produce has it for each partition, an OffsetFetch
-  of version 8 for each group.
+  same request are handled. It has the level that Kafka's brokers give it: a Produce has it for each partition, an
+  OffsetFetch of version 8 for each group.
 - `--and ignore`, the default: the request is not handled. `--and apply`: it is handled (the records are appended), and
   the codes of its answer are replaced. Without `--error`, the answer is the broker's own with a throttle time. The
   broker itself does not delay the client's next request, as Kafka's would.
