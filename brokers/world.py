@@ -160,10 +160,10 @@ class World:
     """The surroundings of one broker.
 
     Attributes:
-        offload: runs work of more than some milliseconds without stopping the event loop.
         host_name: returns the name by which other machines reach this one; it may ask the DNS.
         on_identified: called with the broker's id once it is configured, stored or generated.
         answers: the answers that an experiment or a test has armed.
+        offload: runs work of more than some milliseconds without stopping the event loop.
     """
 
     zookeeper: ZooKeeper
@@ -174,8 +174,8 @@ class World:
     events: EventLog
     fences: Fences
     points: Points
+    answers: ArmedAnswers = field(default_factory=AnswerList)
     loggers: LoggerLevels = field(default_factory=LoggerLevels)
     offload: Offload = at_once
     host_name: Callable[[], str] = lambda: "localhost"
     on_identified: Callable[[int], None] = lambda broker_id: None
-    answers: ArmedAnswers = field(default_factory=AnswerList)

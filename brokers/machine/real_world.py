@@ -146,7 +146,7 @@ def real_world(config: KafkaConfig) -> World:
         events=events,
         fences=Fences(events, switched_off=[SWITCHES[name] for name in config.understudy_switches_off]),
         points=points,
-        offload=on_another_thread,
         host_name=host_name,
         answers=answers,
+        offload=on_another_thread,
     )
