@@ -18,6 +18,7 @@ from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.config.listeners import EVERY_INTERFACE
 from understudy.brokers.config.properties import format_properties
+from understudy.brokers.exits import TRY_AGAIN
 from understudy.brokers.machine.operator_log import FORMAT_VARIABLE, LEVEL_VARIABLE
 from understudy.cli.arguments import Failed
 from understudy.cli.health import HEALTH_FILE_VARIABLE, ask_broker
@@ -37,8 +38,16 @@ _POLL_S: Final = 0.1
 _HEALTH_INTERVAL_S: Final = 2.0
 _ZOOKEEPER_TIMEOUT_S: Final = 120.0
 _TOPICS_TIMEOUT_S: Final = 600.0
+_START_PAUSE_S: Final = 2.0
+_SESSION_END_S: Final = 10.0
+"""Time after its timeout in which ZooKeeper ends a session: it rounds up, and may itself have started late."""
 _TOPICS_PAUSE_S: Final = 1.0
 
+STARTED_AGAIN: Final = (
+    "The broker is started again, for up to {seconds:.0f} s: if its last run was killed, the session of that run still "
+    "registers its id."
+)
+"""Sentence about a failure that KRaft does not have, and after which the container of a ZooKeeper-mode Kafka ends."""
 STARTED_AS_KRAFT: Final = "In place of KRaft's lines: Transitioning from RECOVERY to RUNNING, Kafka Server started"
 """Sentence with the words that programs wait for in the log of a KRaft node, Testcontainers among them."""
 
@@ -101,8 +110,20 @@ class Container:
                 pass
             return 0
         await_zookeeper(config.zookeeper_connect, interruption)
-        if interruption.received:
-            return 0
+        deadline = time.monotonic() + config.zookeeper_session_timeout_ms / 1000 + _SESSION_END_S
+        has_said = False
+        while not interruption.received:
+            code = self._run_once(config, interruption)
+            if code != TRY_AGAIN or time.monotonic() > deadline:
+                return code
+            if not has_said:
+                say(STARTED_AGAIN.format(seconds=deadline - time.monotonic()))
+                has_said = True
+            interruption.wait(_START_PAUSE_S)
+        return 0
+
+    def _run_once(self, config: KafkaConfig, interruption: Interruption) -> int:
+        """Start the broker, and return its exit code when it has ended; a signal ends it."""
         process = self._start(config)
         checked = time.monotonic() - _HEALTH_INTERVAL_S
         while process.poll() is None:

@@ -13,11 +13,22 @@ from pathlib import Path
 import pytest
 
 from understudy.brokers.config.config_def import ConfigError
+from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.config.reading import read_config
+from understudy.brokers.exits import TRY_AGAIN
 from understudy.cli.arguments import Failed
 from understudy.cli.interruptions import Interruption
 from understudy.clusters.processes.free_ports import free_ports
-from understudy.image.container import STARTED_AS_KRAFT, await_zookeeper, is_local, own_address, with_commands
+from understudy.image import container as container_module
+from understudy.image.container import (
+    STARTED_AS_KRAFT,
+    Container,
+    await_zookeeper,
+    is_local,
+    own_address,
+    with_commands,
+)
+from understudy.image.plan import Plan
 
 START_S = 60.0
 
@@ -87,6 +98,45 @@ def test_a_kraft_node_serves_with_its_zookeeper_creates_topics_and_stops(
     assert "[KafkaServer id=5] started, broker=5, cluster_id=4L6g3nShT-eMCtK--X86sw" in log
     assert "shut down completed" in log
     assert (tmp_path / "data/zookeeper/version-2").is_dir()
+
+
+class ScriptedContainer(Container):
+    """A container whose broker ends with the next of the given exit codes each time it is started."""
+
+    def __init__(self, codes: list[int], folder: Path, **properties: str) -> None:
+        config = read_config({"zookeeper.connect": "localhost:2181", "listeners": "PLAINTEXT://:9092", **properties})
+        super().__init__(Plan(broker=config), folder, {})
+        self.codes = codes
+
+    def _start(self, config: KafkaConfig) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sh", "-c", f"exit {self.codes.pop(0)}"])
+
+
+@pytest.fixture
+def without_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container_module, "await_zookeeper", lambda *_: None)
+    monkeypatch.setattr(container_module, "_START_PAUSE_S", 0.0)
+
+
+@pytest.mark.usefixtures("without_waits")
+def test_a_broker_whose_id_is_still_registered_is_started_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    container = ScriptedContainer([TRY_AGAIN, TRY_AGAIN, 3], tmp_path)
+    assert container.run() == 3
+    assert container.codes == []
+    assert capsys.readouterr().out.count("The broker is started again, for up to 28 s") == 1
+
+
+@pytest.mark.usefixtures("without_waits")
+def test_a_broker_whose_id_another_one_has_is_refused_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session of a killed run would have timed out by then."""
+    monkeypatch.setattr(container_module, "_SESSION_END_S", -20.0)
+    container = ScriptedContainer([TRY_AGAIN, 0], tmp_path)
+    assert container.run() == TRY_AGAIN
+    assert container.codes == [0]
 
 
 def test_a_variable_that_cannot_be_used_ends_the_container(tmp_path: Path) -> None:
