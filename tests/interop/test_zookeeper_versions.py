@@ -7,14 +7,17 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
+from kazoo.client import KazooClient
 
 from devtools.judges.maven import ZOOKEEPERS
 from tests import zookeeper_versions
 from tests.interop.mixed import PATIENCE_S, SESSION_TIMEOUT_MS, hand_over, new_controller, settle
 from tests.interop.steps import whole
+from understudy.checks.history import OpKind, ZnodeOp
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.embedded_zookeeper import four_letter_word
 from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.history.reading.transaction_log import read_transaction_logs
 
 OURS = (1, 2, 3)
 KAFKAS = 4
@@ -93,3 +96,27 @@ def consumed(cluster: LocalCluster, count: int) -> list[int]:
         return [int(message.value() or b"") for message in consumer.consume(count, PATIENCE_S)]
     finally:
         consumer.close()
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("version", ZOOKEEPERS)
+def test_the_transaction_log_of_each_version_is_read(version: str, tmp_path: Path) -> None:
+    """Before 3.6 the log does not name the ephemeral znodes that the end of a session deletes."""
+    with zookeeper_versions.running(version, tmp_path) as server:
+        client = KazooClient(server.connect_string)
+        client.start()
+        session = client.client_id[0]
+        client.create("/a", b"1")
+        client.create("/a/e", b"", ephemeral=True)
+        with client.transaction() as together:
+            together.check("/a", 0)
+            together.set_data("/a", b"2")
+        client.stop()
+        client.close()
+        history = read_transaction_logs(server.transaction_log_dir)
+    assert [read.ops for read in history if read.session_id == session] == [
+        (ZnodeOp(OpKind.CREATE, "/a", b"1"),),
+        (ZnodeOp(OpKind.CREATE, "/a/e", b"", 0, session),),
+        (ZnodeOp(OpKind.CHECK, "/a", None, 0), ZnodeOp(OpKind.SET, "/a", b"2", 1)),
+        (ZnodeOp(OpKind.DELETE, "/a/e"),),
+    ]
