@@ -33,6 +33,10 @@ process of `understudy up` undoes the verb after that time, or once the verb tha
 it by hand earlier cancels that. At Ctrl-C paused brokers are resumed, isolations healed, and a ZooKeeper that a verb
 has paused or ended runs again, so that the brokers can stop in order.
 
+`understudy up --zookeepers 3` starts an ensemble of ZooKeepers. After `understudy kill runs/mine zookeeper:leader` the
+two others elect a leader, and no session ends. After a second one the majority is gone, and nothing can be written
+until `understudy start runs/mine zookeeper` starts all that are down.
+
 `python -m devtools.pages` writes this page from `understudy/clusters/verb_table.py`; a test compares the two.
 """
 
