@@ -172,8 +172,8 @@ def isr_written(line: Line) -> None:
 
 @STATEMENTS.importing(STATE_CHANGE, rf"Handling LeaderAndIsr request {_FROM} for \d+ partitions")
 def leader_and_isr_received(line: Line) -> None:
-    line.node.handling = HandledRequest(line.number("correlation_id"))
     _received(line, "LeaderAndIsr")
+    line.node.handling = HandledRequest(line.number("controller"), line.number("correlation_id"))
 
 
 @STATEMENTS.importing(STATE_CHANGE, rf"Handling StopReplica request {_FROM} for \d+ partitions")
@@ -224,9 +224,10 @@ def refused_old_registration(line: Line) -> None:
 @STATEMENTS.importing(STATE_CHANGE, rf"Finished LeaderAndIsr request in \d+ms {_FROM} for \d+ partitions")
 def leader_and_isr_finished(line: Line) -> None:
     """Record the answer to a LeaderAndIsr. The applied states are left out: the lines of followers have no ISR."""
-    handling, line.node.handling = line.node.handling, None
+    handling = line.node.handling
     if handling is not None and handling.correlation_id == line.number("correlation_id"):
-        _answered(line, "LeaderAndIsr", handling.error)
+        _handled(line, handling)
+    line.node.handling = None
 
 
 @STATEMENTS.importing(
@@ -242,6 +243,10 @@ def metadata_updated(line: Line) -> None:
 
 
 def _received(line: Line, api: str, controller_epoch: int = UNKNOWN) -> None:
+    handling = line.node.handling
+    # Kafka 2.6 does not log the end of a LeaderAndIsr. A controller sends a broker one request at a time.
+    if handling is not None and handling.controller == line.number("controller"):
+        _handled(line, handling)
     line.write(
         RequestReceived(
             api=api,
@@ -253,14 +258,24 @@ def _received(line: Line, api: str, controller_epoch: int = UNKNOWN) -> None:
     )
 
 
+def _handled(line: Line, handling: HandledRequest) -> None:
+    line.node.handling = None
+    _answered(line, "LeaderAndIsr", handling.error, handling.correlation_id)
+
+
 def _refused(line: Line, fence: Fence, api: str) -> None:
     what = f"{api} from {line.number('controller')}"
     line.write(FenceHit(fence=fence.value, what=what, offered=line.number("offered"), known=line.number("known")))
 
 
-def _answered(line: Line, api: str, error: str) -> None:
-    """Record an answer in the broker's log, and in the controller's log if its own lines do not have it."""
-    controller, correlation_id = line.number("controller"), line.number("correlation_id")
+def _answered(line: Line, api: str, error: str, correlation_id: int | None = None) -> None:
+    """Record an answer in the broker's log, and in the controller's log if its own lines do not have it.
+
+    Args:
+        correlation_id: of the request; None if the line has it.
+    """
+    controller = line.number("controller")
+    correlation_id = line.number("correlation_id") if correlation_id is None else correlation_id
     line.write(ResponseSent(api=api, client_id=str(controller), correlation_id=correlation_id, error=error))
     sender = line.cluster.known_node(controller)
     if sender is not None and not sender.traces_answers:

@@ -89,6 +89,7 @@ class HeldAnswer(NamedTuple):
 class HandledRequest:
     """The LeaderAndIsr that a broker is handling; a broker handles one at a time."""
 
+    controller: int
     correlation_id: int
     error: str = "NONE"
 

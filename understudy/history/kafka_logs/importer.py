@@ -190,7 +190,7 @@ def _notes(
                 f"{survey.parts[0].file}: {counted(survey.strays, 'line')} not in the form of {survey.form.title}, the "
                 f"first of them line {survey.first_stray}"
             )
-    notes += [f"{part}: {counted(part.lines, 'line')} that name no broker" for part in logs.without_broker]
+    notes += [f"{part}: {counted(part.lines, 'line')} without the id of a broker" for part in logs.without_broker]
     for source in logs.sources:
         if source.out_of_order:
             kinds = ", ".join(kind.value for kind in source.kinds)

@@ -20,6 +20,7 @@ from understudy.foundation.eventlog.records import (
     ControllerResigned,
     Leadership,
     LeadershipWritten,
+    ResponseSent,
     SessionOpened,
 )
 from understudy.history.kafka_logs.survey import EntryKind
@@ -141,6 +142,23 @@ def test_a_controller_that_was_moved_says_so_when_it_resigns(logger: str, tmp_pa
     records, _ = imported(tmp_path, {(1, CONTROLLER): lines})
     assert payloads(records, ControllerResigned) == [
         ControllerResigned(epoch=1, why="Controller moved to another broker when processing BrokerChange")
+    ]
+
+
+def test_a_leader_and_isr_without_a_line_about_its_end_ends_before_the_next_request(tmp_path: Path) -> None:
+    """In Kafka 2.6."""
+    broker = [
+        "00,200 INFO [Broker id=2] Handling LeaderAndIsr request correlationId 3 from controller 1 for 1 partitions",
+        "00,250 INFO [Broker id=2] Add 1 partitions and deleted 0 partitions from metadata cache in response to "
+        "UpdateMetadata request sent by controller 1 epoch 1 with correlation id 4",
+        "00,300 INFO [Broker id=2] Handling LeaderAndIsr request correlationId 5 from controller 1 for 1 partitions",
+        "00,400 INFO [Broker id=2] Handling LeaderAndIsr request correlationId 1 from controller 3 for 1 partitions",
+    ]
+    records, _ = imported(tmp_path, {(2, STATE_CHANGE): broker})
+    sent = [(record.wall_ms % 1_000, record.data) for record in records if isinstance(record.data, ResponseSent)]
+    assert sent == [
+        (250.0, ResponseSent(api="LeaderAndIsr", client_id="1", correlation_id=3, error="NONE")),
+        (250.0, ResponseSent(api="UpdateMetadata", client_id="1", correlation_id=4, error="NONE")),
     ]
 
 

@@ -125,8 +125,8 @@ def test_the_lines_of_containers_that_run_no_broker_are_left_out(
     file.write_text(compose({**others, **containers}, lambda all_of: [(n, line) for n in all_of for line in all_of[n]]))
     assert records(tmp_path / "events", "--log", file) == expected
     printed = capsys.readouterr().out.splitlines()
-    assert f"note: {file}, zookeeper-1: 1 line that name no broker" in printed
-    assert f"note: {file}, postgres-1: 1,001 lines that name no broker" in printed
+    assert f"note: {file}, zookeeper-1: 1 line without the id of a broker" in printed
+    assert f"note: {file}, postgres-1: 1,001 lines without the id of a broker" in printed
 
 
 def test_lines_without_a_name_between_others_are_counted(
