@@ -30,15 +30,16 @@ from understudy.foundation.wire.schema import ArrayOf, Field, Message, StructOf,
 
 M = TypeVar("M", bound=Message)
 
-_CODES: Final = ("error_code", "partition_error_code")
-"""Names of the field of a code."""
+CODES: Final = ("error_code", "partition_error_code")
+"""Names of the fields that say whether all is well with a struct."""
 MESSAGE: Final = "error_message"
 THROTTLE_TIME: Final = "throttle_time_ms"
 
 _TOPIC_NAMES: Final = ("topic_name", "topic", "name")
 _TOPIC_ID: Final = "topic_id"
 _PARTITIONS: Final = ("partition_index", "partition_id", "partition", "index")
-_USERS: Final = ("user", "name")
+_SYNONYMS: Final = (_TOPIC_NAMES, _PARTITIONS, ("user", "name"))
+"""Names of one thing in a request and its answer."""
 _IDENTIFYING: Final = (
     *_TOPIC_NAMES, _TOPIC_ID, *_PARTITIONS, "group_id", "key", "member_id", "group_instance_id", "resource_type",
     "resource_name", "feature", "transactional_id", "user",
@@ -159,7 +160,7 @@ def levels_of(response: type[Message], version: int) -> Levels:
     return Levels(
         arrays=tuple(arrays),
         kinds=tuple(kinds),
-        codes=tuple(level for level, kind in enumerate(kinds) if _first(kind, _CODES, version)),
+        codes=tuple(level for level, kind in enumerate(kinds) if _first(kind, CODES, version)),
         topics=next((level for level, kind in enumerate(kinds) if level and _is_topic(kind)), 0),
         partitions=next((level for level, kind in enumerate(kinds) if level and _first(kind, _PARTITIONS, version)), 0),
     )
@@ -336,11 +337,9 @@ def _identity(kind: type[Message], asked: object, version: int) -> dict[str, obj
 
 def _value(asked: Message, name: str, version: int) -> object:
     """Return a field of an element of a request by its name in the answer; None if it has no such field."""
-    for synonyms in (_TOPIC_NAMES, _PARTITIONS, _USERS, (name,)):
-        if name in synonyms:
-            source = _first(type(asked), (name, *synonyms), version)
-            return None if source is None else getattr(asked, source)
-    return None
+    synonyms = next((each for each in _SYNONYMS if name in each), ())
+    source = _first(type(asked), (name, *synonyms), version)
+    return None if source is None else getattr(asked, source)
 
 
 def _unknown(kind: type[M], version: int, values: Mapping[str, object] = MappingProxyType({})) -> M:
@@ -352,9 +351,9 @@ def _unknown(kind: type[M], version: int, values: Mapping[str, object] = Mapping
 
 
 def _with_code(struct: M, version: int, error: Errors, text: str) -> M:
-    name = _first(type(struct), _CODES, version)
-    assert name is not None, "every level with a code has a field for it"
-    values: dict[str, Any] = {name: error}
+    code = _first(type(struct), CODES, version)
+    assert code is not None, "its level has a code"
+    values: dict[str, Any] = {code: error}
     if error is not Errors.NONE and _has(type(struct), MESSAGE, version):
         values[MESSAGE] = text
     return replace(struct, **values)
@@ -383,7 +382,7 @@ def _is_same(one: Message, other: Message) -> bool:
 def _array_with_codes(kind: type[Message], version: int) -> tuple[str, type[Message]] | None:
     """Return the array of a class whose structs have codes, or have others with codes below them."""
     for name, element in _arrays(kind, version):
-        if _first(element, _CODES, version) or _array_with_codes(element, version) is not None:
+        if _first(element, CODES, version) or _array_with_codes(element, version) is not None:
             return name, element
     return None
 

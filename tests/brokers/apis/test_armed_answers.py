@@ -153,7 +153,7 @@ def test_a_broker_gives_an_armed_answer_to_every_request_in_every_version(api: A
         _, ours = decode_response(api, version, frame[4:])
         body = frame[8 + response_header_version(api, version) :]
         assert from_kio(kio_decode(kio_class(api, api.response, version), body), api.response, version) == ours
-        assert "error_code=14" in repr(ours)
+        assert "error_code=14" in repr(ours)  # or partition_error_code
         (hit,) = broker.hits
         assert (hit.api, hit.api_version, hit.error, hit.throttle_ms) == (
             api.name,
