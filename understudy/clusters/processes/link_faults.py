@@ -48,6 +48,9 @@ class LinkFaults:
     def record_fault(self, fault: str, target: str, role: str = "") -> None:
         raise NotImplementedError
 
+    def write_cluster_file(self) -> None:
+        raise NotImplementedError
+
     def _start_proxy(self, zookeeper_connect: str, addresses: Mapping[int, FixedAddress]) -> None:
         """Start the proxy, if the cluster has one that does not run. Raises ClusterError as `ProxiedBrokers`."""
         if self.is_proxied and self.proxy is None:
@@ -221,6 +224,7 @@ class LinkFaults:
         """End all servers at once, or those with these ids. Raises ClusterError if none of them is running."""
         ensemble, running = self._running_zookeeper("stop", servers)
         ensemble.kill(*running)
+        self.write_cluster_file()
 
     def start_zookeeper(self, *servers: int) -> None:
         """Start all servers again, or those with these ids. Harmless if they run."""
@@ -232,6 +236,7 @@ class LinkFaults:
             self.record_fault("start", ensemble.name_of(number))
         if gone:
             ensemble.start(*gone)
+            self.write_cluster_file()
 
     def pause_zookeeper(self, *servers: int) -> None:
         """Pause all servers, or those with these ids. Raises as `stop_zookeeper`."""

@@ -69,6 +69,8 @@ def test_a_killed_leader_of_the_ensemble_costs_no_session(cluster: LocalCluster)
     epochs = {number: registered.epoch for number, registered in cluster.view.brokers().items()}
     leader = leader_of(cluster)
     cluster.stop_zookeeper(leader)
+    down = [server.id for server in read_cluster_file(cluster.directory).zookeeper_servers if server.process is None]
+    assert down == [leader]
     assert leader_of(cluster) != leader
     cluster.create_topic("made-without-it", partitions=2, replication_factor=2)
     cluster.start_zookeeper(leader)
