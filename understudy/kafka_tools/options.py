@@ -66,7 +66,7 @@ class Options:
     def number(self, name: str, *, is_long: bool = False) -> int | None:
         """The value of a flag of a whole number, as `value`; raises joptsimple's error for a value of another kind.
 
-        joptsimple converts a value when a tool asks for it, so tools call this where Kafka's do.
+        joptsimple converts a value when a tool asks for it, so tools call this when Kafka's do.
 
         Args:
             is_long: it may have 64 bits; 32 otherwise.
