@@ -670,6 +670,8 @@ brokers/metadata/metadata_cache.py
   kafka.server.metadata.ZkMetadataCache MetadataCache
 brokers/metadata/topic_names.py
   org.apache.kafka.common.internals.Topic
+brokers/metadata/topic_validation.py
+  kafka.zk.AdminZkClient.validateTopicCreate validate_topic_create
 brokers/metrics/broker_state.py
   org.apache.kafka.metadata.BrokerState BrokerState
 brokers/metrics/metered_zookeeper.py
@@ -804,9 +806,44 @@ understudy/clusters/clients/consumer.py
   org.apache.kafka.clients.consumer.internals.CompletedFetch.nextFetchedRecord committed
 understudy/clusters/clients/group_consumer.py
   org.apache.kafka.clients.consumer.KafkaConsumer GroupConsumer
+understudy/image/cub.py
+  confluent.docker_utils.cub
+  io.confluent.admin.utils.ClusterStatus
+  io.confluent.admin.utils.TopicEnsure
+understudy/kafka_tools/zookeeper/changes.py
+  kafka.zk.AdminZkClient.changeConfigs change_config
+understudy/kafka_tools/zookeeper/configs.py
+  kafka.admin.ConfigCommand.alterConfigWithZk ZooKeeperConfigs
+  kafka.admin.ConfigCommand.describeConfigWithZk ZooKeeperConfigs
+understudy/kafka_tools/zookeeper/groups.py
+  kafka.admin.ConsumerGroupCommand.ZkConsumerGroupService ZooKeeperGroups
+understudy/kafka_tools/zookeeper/scram.py
+  org.apache.kafka.common.security.scram.internals.ScramFormatter credential
+  org.apache.kafka.common.security.scram.internals.ScramCredentialUtils stored
+understudy/kafka_tools/zookeeper/shell.py
+  org.apache.zookeeper.ZooKeeperMain Shell
+  org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka Shell
+understudy/kafka_tools/zookeeper/shell_arguments.py
+  org.apache.zookeeper.ZooKeeperMain.MyCommandOptions words_of
+  org.apache.commons.cli.DefaultParser Arguments
+  org.apache.zookeeper.common.PathUtils check_path
+understudy/kafka_tools/zookeeper/shell_commands.py
+  org.apache.zookeeper.cli
+understudy/kafka_tools/zookeeper/topics.py
+  kafka.admin.TopicCommand.ZookeeperTopicService ZooKeeperTopics
+  kafka.zk.AdminZkClient ZooKeeperTopics
+understudy/kafka_tools/zookeeper/tree.py
+  org.apache.zookeeper.ZKUtil delete_tree
+understudy/kafka_tools/api_keys.py
+  org.apache.kafka.common.protocol.ApiKeys API_KEYS
+understudy/kafka_tools/broker_api_versions.py
+  kafka.admin.BrokerApiVersionsCommand
+  org.apache.kafka.clients.NodeApiVersions api_list
 understudy/kafka_tools/client_properties.py
   org.apache.kafka.server.util.CommandLineUtils.parseKeyValueArgs key_values
   org.apache.kafka.common.config.AbstractConfig
+understudy/kafka_tools/cluster_tool.py
+  org.apache.kafka.tools.ClusterTool
 understudy/kafka_tools/configs.py
   kafka.admin.ConfigCommand
   org.apache.kafka.clients.admin.ConfigEntry.ConfigSource SOURCES
@@ -842,6 +879,8 @@ understudy/kafka_tools/message_formatters.py
 understudy/kafka_tools/options.py
   joptsimple.OptionParser parse
   org.apache.kafka.server.util.CommandLineUtils Options
+understudy/kafka_tools/preferred_replica_election.py
+  kafka.admin.PreferredReplicaLeaderElectionCommand
 understudy/kafka_tools/produce.py
   kafka.tools.ConsoleProducer
 understudy/kafka_tools/producer_perf.py

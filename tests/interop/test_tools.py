@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("tools")
 SCRIPTS = Path(__file__).parent / "tool_scripts"
 VERSIONS = SCRIPTS / "api-versions.script"
 NAMES = sorted(str(path.relative_to(SCRIPTS).with_suffix("")) for path in SCRIPTS.rglob("*.script") if path != VERSIONS)
-"""The names of the scripts; those of tools of an older release are in a folder with its version."""
+"""The names of the scripts; scripts of tools of an older release are in a folder with its version."""
 BROKERS = (1, 2, 3)
 # The same for our and Kafka's brokers, because the tools print the brokers' configs.
 PROPERTIES = {"auto.leader.rebalance.enable": "false", "default.replication.factor": "1", **SMALL_BROKER}

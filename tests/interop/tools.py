@@ -146,7 +146,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class OldTools(Tools):
-    """The tools of an older release in place of those of 3.9.1, as far as `OLD_MAIN_CLASSES` has them."""
+    """The tools of an older release in place of the tools of 3.9.1, as far as `OLD_MAIN_CLASSES` has them."""
 
     version: str
     libs: Path

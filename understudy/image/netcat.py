@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _run(options: argparse.Namespace) -> int:
     timeout_s = options.w or CONNECT_TIMEOUT_S
-    where = f"{options.host} {options.port} port [tcp/*]"
+    port = f"{options.host} {options.port} port [tcp/*]"
     try:
         connection = await SocketNetwork().connect(options.host, options.port, timeout_ms=int(1_000 * timeout_s))
     except ConnectionFailed as error:
@@ -61,7 +61,7 @@ async def _run(options: argparse.Namespace) -> int:
         return 1
     try:
         if options.v:
-            print(f"Connection to {where} succeeded!", file=sys.stderr)
+            print(f"Connection to {port} succeeded!", file=sys.stderr)
         if not options.z:
             await _carry(connection, idle_s=options.w, after_input_s=options.q)
     finally:

@@ -53,7 +53,7 @@ TOOL = Tool(
 
 
 def api_list(versions: Mapping[int, tuple[int, int]]) -> str:
-    """Return the APIs that a broker serves, and those of brokers that it does not, one on a line.
+    """Return the APIs that a broker serves, and the others that brokers may serve, one on a line.
 
     Args:
         versions: the oldest and the newest version that it serves, by the key of the API.

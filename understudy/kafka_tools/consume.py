@@ -56,6 +56,7 @@ FLAGS = (
     Flag("key-deserializer", "The class of Kafka's that makes text of keys.", "CLASS"),
     Flag("value-deserializer", "The class of Kafka's that makes text of values.", "CLASS"),
     Flag("skip-message-on-error", "Leave out a record that cannot be printed."),
+    Flag("new-consumer", "Accepted, as up to Kafka 1.1: there is no other consumer."),
     Flag("enable-systest-events", "Print shutdown_complete when a signal has ended the tool."),
 )
 

@@ -40,6 +40,7 @@ FLAGS = (
     Flag("socket-buffer-size", "Ignored.", "BYTES"),
     Flag("threads", "Ignored, as by Kafka.", "COUNT"),
     Flag("num-fetch-threads", "Ignored, as by Kafka.", "COUNT"),
+    Flag("new-consumer", "Accepted, as up to Kafka 1.1: there is no other consumer."),
     Flag("print-metrics", "Not supported."),
 )
 

@@ -44,6 +44,8 @@ FLAGS = (
     Flag("partitions", "The partitions; all without it.", "0,1,…"),
     Flag("time", f"Milliseconds since 1970, or {_TIMES}. The default is latest.", "TIME"),
     Flag("exclude-internal-topics", "Leave out internal topics."),
+    Flag("offsets", "Accepted, as up to Kafka 2.8; there is one offset for each partition.", "COUNT"),
+    Flag("max-wait-ms", "Accepted, as up to Kafka 2.8.", "MS"),
 )
 
 Filter = Callable[[TopicPartition], bool]

@@ -246,6 +246,27 @@ def test_an_address_that_cannot_be_used_makes_no_client() -> None:
     assert result == Result(1, "", f"{made}\norg.apache.kafka.common.KafkaException: {made}\n{cause}\n")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "get-offsets --offsets 1 --max-wait-ms 1000",
+        "consume --new-consumer --topic a",
+        "consumer-perf --new-consumer --topic a --messages 1",
+        "groups --new-consumer --list",
+        "topics --list --force --disable-rack-aware",
+    ],
+)
+def test_flags_of_older_releases_are_accepted(line: str) -> None:
+    tool, *words = line.split()
+    refused = run(tool, "--bootstrap-server", "no-port", *words)
+    assert "is not a recognized option" not in refused.out + refused.err
+    assert "no-port" in refused.out + refused.err or "valid host:port" in refused.err
+
+
+def test_a_consumer_that_kept_its_offsets_in_zookeeper_is_gone() -> None:
+    assert "zookeeper is not a recognized option" in run("consume", "--zookeeper", "zk:2181", "--topic", "a").err
+
+
 CLUSTER_ERRORS = {
     "": "kafka-cluster: error: too few arguments",
     "foo": "kafka-cluster: error:  invalid  choice:  'foo'  (choose  from 'cluster-id',\n'unregister')",

@@ -37,7 +37,7 @@ class _Registration(msgspec.Struct):
 
 
 class _Row(NamedTuple):
-    """What is printed of a partition, or of a consumer without one."""
+    """The columns of a partition, or of a consumer without one."""
 
     topic: str
     partition: str

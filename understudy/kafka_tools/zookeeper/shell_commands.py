@@ -67,7 +67,7 @@ async def ls(client: ZooKeeperClient, words: Sequence[str], console: Console) ->
 
 
 async def _print_below(client: ZooKeeperClient, path: str, console: Console, *, watch: bool) -> None:
-    """Print the paths below a znode: of each folder all children, then those of the first child, and so on."""
+    """Print the paths below a znode: of each folder all children, then the children of the first child."""
     listed = await client.children(path, watch=watch)
     if listed is Failure.NO_NODE:
         return

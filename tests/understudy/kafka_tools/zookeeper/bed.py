@@ -33,7 +33,7 @@ class Printed(NamedTuple):
 class _OpenPort(NoNetwork):
     """A network on which every port accepts connections, and nothing more."""
 
-    async def connect(self, host: str, port: int, *, timeout_ms: int) -> Connection:  # type: ignore[override]
+    async def connect(self, host: str, port: int, *, timeout_ms: int) -> Connection:  # type: ignore[override]  # the other network never returns
         return _Silent()
 
 

@@ -21,14 +21,14 @@ WELCOME = (
 
 
 def shell(bed: ZooKeeperBed, *words: str) -> Printed:
-    """What is printed of one command, without the lines about the connection."""
+    """The output of one command, without the lines about the connection."""
     done = bed.run("zookeeper-shell", CONNECT, *words)
     assert done.out.startswith(CONNECTED)
     return done._replace(out=done.out.removeprefix(CONNECTED))
 
 
 def typed(bed: ZooKeeperBed, *lines: str) -> Printed:
-    """What is printed of lines on the standard input, without the lines at the start."""
+    """The output of lines on the standard input, without the lines at the start."""
     done = bed.run("zookeeper-shell", CONNECT, lines=lines)
     assert done.out.startswith(WELCOME)
     return done._replace(out=done.out.removeprefix(WELCOME))
