@@ -16,6 +16,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from understudy.foundation.cluster.errors import Errors
@@ -38,6 +39,8 @@ THROTTLE_TIME: Final = "throttle_time_ms"
 _TOPIC_NAMES: Final = ("topic_name", "topic", "name")
 _TOPIC_ID: Final = "topic_id"
 _PARTITIONS: Final = ("partition_index", "partition_id", "partition", "index")
+_ENTITY: Final = "entity"
+"""Array of structs that say together what a struct is about; their classes have the same fields in both messages."""
 _SYNONYMS: Final = (_TOPIC_NAMES, _PARTITIONS, ("user", "name"))
 """Names of one thing in a request and its answer."""
 _IDENTIFYING: Final = (
@@ -265,7 +268,8 @@ class _Maker:
             kept: list[object] = []
             for each in getattr(asked, field.name) or ():
                 entry, rest = self._entry(each, level + 1, topic)
-                entries += entry
+                # AlterUserScramCredentials may name a user in two arrays, and answers for it once.
+                entries += entry if len(arrays) == 1 else [one for one in entry if one not in entries]
                 if rest is not None:
                     kept.append(rest)
             left[field.name] = tuple(kept)
@@ -332,6 +336,10 @@ def _identity(kind: type[Message], asked: object, version: int) -> dict[str, obj
         return {wanted[0]: asked} if wanted else None
     found = {name: _value(asked, name, version) for name in wanted}
     present = {name: value for name, value in found.items() if value is not None}
+    for name, element in _arrays(kind, version):
+        if name == _ENTITY:
+            parts = (msgspec.structs.asdict(part) for part in getattr(asked, name))
+            present[name] = tuple(element(**part) for part in parts)
     return present if present or not wanted else None
 
 

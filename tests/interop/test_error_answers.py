@@ -32,9 +32,14 @@ DIFFERENCES = {
     "ElectLeaders": "Kafka's class has the code at both levels; Kafka's controller, as ours, for each partition",
     "AlterPartitionReassignments": "Kafka's class has the code at both levels; Kafka's broker, as ours, at one",
     "ListPartitionReassignments": "Kafka's class repeats the partitions, which have no codes",
+    "AddPartitionsToTxn": "ours has errors of a partition for each partition, as Kafka's broker has",
+    "CreateDelegationToken": "Kafka's class has the values of an unknown token",
+    "DescribeUserScramCredentials": "Kafka's class repeats the code for users without names",
     "OffsetDelete": "Kafka's class never has a code for a partition; Kafka's coordinator has",
 }
 """APIs whose answers differ, with the reason."""
+UNCOUNTED = frozenset({"DescribeUserScramCredentials"})
+"""APIs of whose answers Kafka's class counts no error of the whole."""
 
 
 def ask_kafka(lines: list[str], folder: Path) -> list[str]:
@@ -71,7 +76,8 @@ def test_answers_with_an_error_are_those_of_kafka(error: Errors, tmp_path: Path)
     different = set()
     for (api, version, answer), line in zip(ours, answers, strict=True):
         theirs, counted = line.split(" ")
-        assert error.name in counted.split(","), f"Kafka's class finds no {error.name} in {api.name} v{version}"
+        if api.name not in UNCOUNTED:
+            assert error.name in counted.split(","), f"Kafka's class finds no {error.name} in {api.name} v{version}"
         bodies = (answer, bytes.fromhex(theirs))
         one, other = (without_words(decode(api.response, version, body)) for body in bodies)
         if one != other:

@@ -52,7 +52,7 @@ from understudy.foundation.wire.messages.produce import (
     TopicProduceResponse,
 )
 from understudy.foundation.wire.registry import Api, api_of
-from understudy.foundation.wire.schema import Message
+from understudy.foundation.wire.schema import Message, int16
 
 PRODUCE = api_of(ProduceRequest)
 METADATA = api_of(MetadataRequest)
@@ -237,3 +237,36 @@ def test_values_beside_the_error_are_those_of_kafka() -> None:
     assert [each.offset for each in flat(version_1.answer)] == [-1] * 4  # type: ignore[attr-defined]  # partitions
     produce = made(PRODUCE, 11, sample_request(PRODUCE, 11), Errors.NOT_CONTROLLER)
     assert [each.base_offset for each in flat(produce.answer)] == [-1] * 4  # type: ignore[attr-defined]  # partitions
+
+
+class Entity(Message, frozen=True, kw_only=True):
+    entity_type: str = ""
+    entity_name: str | None = None
+
+
+class Quotas(Message, frozen=True, kw_only=True):
+    entity: tuple[Entity, ...] = ()
+    quota: str = ""
+
+
+class QuotasResult(Message, frozen=True, kw_only=True):
+    error_code: int16 = 0
+    entity: tuple[Entity, ...] = ()
+
+
+class OneRequest(Message, frozen=True, kw_only=True):
+    entries: tuple[Quotas, ...] = ()
+    more_entries: tuple[Quotas, ...] = ()
+
+
+class OneResponse(Message, frozen=True, kw_only=True):
+    results: tuple[QuotasResult, ...] = ()
+
+
+def test_an_answer_about_entities_has_each_of_them_once() -> None:
+    """As AlterClientQuotas has them, and AlterUserScramCredentials names users in two arrays."""
+    api = Api(999, "One", OneRequest, OneResponse, max_version=0, flexible_from=0)
+    one, other = ((Entity(entity_type="user", entity_name=name),) for name in ("a", "b"))
+    request = OneRequest(entries=(Quotas(entity=one), Quotas(entity=other)), more_entries=(Quotas(entity=one),))
+    answer = made(api, 0, request, Errors.INVALID_REQUEST).answer
+    assert answer == OneResponse(results=tuple(QuotasResult(error_code=42, entity=each) for each in (one, other)))
