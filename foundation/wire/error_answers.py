@@ -112,7 +112,8 @@ class Only:
     partition: int | None = None
 
     def has_topic(self, name: str, topic_id: str) -> bool:
-        return not self.topic or name == self.topic or (not name and topic_id == self.topic_id)
+        is_its_id = bool(self.topic_id) and topic_id == self.topic_id
+        return not self.topic or name == self.topic or (not name and is_its_id)
 
 
 ALL: Final = Only()
