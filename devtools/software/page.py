@@ -32,9 +32,10 @@ controller, and the coordinator of all groups if the program has a group. The ne
 settled and a record has been copied that was sent later.
 
 *Passed* means that the program continued each time, and that every record that the first topic had acknowledged until
-then was in the second topic at the end. *Twice* counts the records that are there more than once, as a program that
-copies at least once may do. *Longest pause* is the longest time without a new record in the second topic; the brokers'
-ZooKeeper session timeout is 4 s. Each row is one run on a busy machine: compare verdicts, not milliseconds.
+then was in the second topic at the end; records on their way at that moment are only counted as sent. *Twice* counts
+the records that are there more than once, as a program that copies at least once may do. *Longest pause* is the longest
+time without a new record in the second topic; the brokers' ZooKeeper session timeout is 4 s. Each row is one run on a
+busy machine: compare verdicts, not milliseconds.
 
 """
 
@@ -62,7 +63,7 @@ def store(kept: Kept, path: Path = KEPT) -> None:
 
 def page(kept: Kept) -> str:
     """The text of docs/reference/software.md."""
-    return "\n".join([_HEAD, *_table(kept), *_what_ran(kept), *_failed(kept), *_not_run(kept)])
+    return "\n".join([_HEAD, *_table(kept), *_what_ran(kept), *_notes(kept), *_failed(kept), *_not_run(kept)])
 
 
 def _table(kept: Kept) -> Iterator[str]:
@@ -89,6 +90,13 @@ def _what_ran(kept: Kept) -> Iterator[str]:
     for name, seen in _in_order(kept.seen).items():
         yield f"| {name} | {PROGRAMS[name].does} | {', '.join(seen.killed) or '–'} |"
     yield ""
+
+
+def _notes(kept: Kept) -> Iterator[str]:
+    notes = {name: PROGRAMS[name].note for name in _in_order(kept.seen) if PROGRAMS[name].note}
+    if notes:
+        yield from (bullet(f"{name}: {note}") for name, note in notes.items())
+        yield ""
 
 
 def _failed(kept: Kept) -> Iterator[str]:

@@ -70,12 +70,14 @@ class Program(NamedTuple):
         version: the pinned versions of what was not written here.
         does: how it copies the topic, for the page.
         sink: the name of the topic that it writes.
+        note: what its row needs to be understood, for the page.
     """
 
     version: str
     does: str
     build: Build
     sink: str = "{source}-copied"
+    note: str = ""
 
 
 # ------------------------------------------------------------------ how programs are had
@@ -350,7 +352,13 @@ PROGRAMS: Final[Mapping[str, Program]] = {
         "a dataflow from a Kafka source to a Kafka sink",
         _of_python("bytewax_copy.py", "bytewax==0.21.1", "confluent-kafka==2.16.1"),
     ),
-    "kafka-go": Program("0.4.51", "a Reader of a group and a Writer with RequireAll", _of_go("kafka-go")),
+    "kafka-go": Program(
+        "0.4.51",
+        "a Reader of a group and a Writer with RequireAll",
+        _of_go("kafka-go"),
+        note="it joins its group as another member, for which the coordinator waits until the session of the first one "
+        "has expired after 30 s. Beside brokers of Apache Kafka 3.9.1 its longest pause was as long.",
+    ),
     "confluent-kafka-go": Program(
         "2.11.1", "a member of a group and an idempotent producer", _of_go("confluent-kafka-go")
     ),
@@ -358,7 +366,13 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "rskafka": Program(
         "0.6.0", "a stream of each partition and a client of each partition; it has no groups", _of_rust("rskafka")
     ),
-    "kcat": Program("1.7.1", "`kcat -E -G` piped into `kcat -E -P`, with acks=all", _kcat),
+    "kcat": Program(
+        "1.7.1",
+        "`kcat -E -G` piped into `kcat -E -P`, with acks=all",
+        _kcat,
+        note="its producer reads 1 KiB of its standard input at a time, so that records arrive in groups of about 250. "
+        "Without `-E` it ends when each of its connections has been closed once.",
+    ),
 }
 """By name."""
 

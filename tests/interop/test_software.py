@@ -72,6 +72,7 @@ def test_the_page_has_a_row_for_what_ran_and_the_reason_for_what_did_not(tmp_pat
     assert "1 of 2 programs passed. Of 2,009 acknowledged records 2 were lost.\n" in text
     assert "| Spark | 4 | passed | 2,000 | 1,999 | 0 | 3 | 4,321 ms |\n" in text
     assert "| bytewax | 1 | **failed** | 10 | 10 | 2 | 0 | – |\n" in text
+    assert "\n- kafka-go: " not in text.partition("## What was not run")[0], "its note is shown if it ran"
     assert "- bytewax: 2 acknowledged records are missing: 1, 2\n" in text
     assert "- kcat: there is no kcat on the PATH; install Debian's package kcat.\n" in text
     assert "- rskafka: it was not run.\n" in text
