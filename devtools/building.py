@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-BUILD_TIMEOUT_S = 600
+BUILD_TIMEOUT_S = 1_200
 
 
 class NotBuilt(Exception):
