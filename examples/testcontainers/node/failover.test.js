@@ -70,7 +70,7 @@ for (const [mode, chosen] of [
   });
 }
 
-test("three containers go on when the controller is killed", async () => {
+test("three containers continue when the controller is killed", async () => {
   const network = await new Network().start();
   const started = [];
   try {
