@@ -47,9 +47,22 @@ def runner(cluster: LocalCluster, tmp_path: Path) -> Iterator[ScriptRunner]:
 
 
 @pytest.mark.spec("IO-17")
-@pytest.mark.parametrize("script", sorted({VERSIONS.stem, *NAMES} - WITHOUT_OUR_TOOLS))
+@pytest.mark.parametrize("script", sorted({*NAMES} - WITHOUT_OUR_TOOLS))
 def test_our_tools_print_with_kafka_what_kafkas_print(runner: ScriptRunner, script: str) -> None:
     # What differs on purpose does so with our brokers.
     lines = [line._replace(differs="") for line in parse((SCRIPTS / f"{script}.script").read_text())]
     found = list(differences(runner.run(lines)))
     assert not found, "\n\n".join(found)
+
+
+@pytest.mark.spec("IO-17")
+def test_our_tool_lists_the_apis_of_kafkas_brokers_as_kafkas_does(runner: ScriptRunner) -> None:
+    [line] = parse(VERSIONS.read_text())
+    [printed] = runner.run([line])
+    # Kafka's tool prints the brokers in a random order.
+    assert sorted(blocks(printed.text)) == sorted(blocks(line.printed))
+
+
+def blocks(printed: str) -> list[str]:
+    """The parts of the output of `kafka-broker-api-versions`, one for each broker."""
+    return [f"<broker{block}".rstrip() for block in printed.split("<broker")[1:]]
