@@ -58,11 +58,11 @@ def _add_answer_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--api", required=True, metavar="NAME", help="Kafka's name of the request, for example Produce")
     add("--error", metavar="NAME", help="Kafka's name of the error, for example NOT_LEADER_OR_FOLLOWER")
-    add("--times", type=int, metavar="N", help="how many requests are answered so (default: 1)")
-    add("--topic", metavar="NAME", help="the topic that the error is for (default: all of a request)")
-    add("--partition", type=int, metavar="N", help="the partition of this topic (default: all of a request)")
-    add("--client", metavar="ID", help="the client id of the requests (default: any client's)")
-    add("--and", dest="then", choices=(APPLY, IGNORE), help="whether the request is handled too (default: ignore)")
+    add("--times", type=int, default=1, metavar="N", help="how many requests are answered so")
+    add("--topic", metavar="NAME", help="the topic that the error is for (default all of a request)")
+    add("--partition", type=int, metavar="N", help="the partition of this topic (default all of a request)")
+    add("--client", metavar="ID", help="the client id of the requests (default any client's)")
+    add("--and", dest="then", choices=(APPLY, IGNORE), help="whether the request is handled as well (default ignore)")
     add("--throttle-ms", type=int, metavar="N", help="the throttle time in the answers; enough without --error")
     add("--wait", metavar="DURATION", help="wait until the answers were given; fail after this time, for example 30s")
 
