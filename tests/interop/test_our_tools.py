@@ -10,14 +10,11 @@ import pytest
 from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
 from tests.interop.test_tools import BROKERS, NAMES, PROPERTIES, SCRIPTS, VERSIONS
 from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse
-from tests.understudy.kafka_tools.our_tools import OurTools
+from tests.understudy.kafka_tools.our_tools import WITHOUT_OUR_TOOLS, OurTools
 from understudy.clusters.processes.apache_kafka import ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("our-tools-with-kafka")
-
-WITHOUT_OUR_TOOLS = {"security"}
-"""Scripts of tools, or of entities, that we do not have."""
 
 
 @pytest.fixture(scope="module")

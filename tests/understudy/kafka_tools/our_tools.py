@@ -21,6 +21,9 @@ from understudy.kafka_tools.tools import TOOLS
 VERBS = {tool.kafka.removesuffix(".sh"): tool.name for tool in TOOLS.values()}
 """Our verb for each of Kafka's scripts."""
 
+WITHOUT_OUR_TOOLS = {"security"}
+"""Scripts of tools, or of entities, that we do not have."""
+
 # A script runs dozens of tools, whose imports take most of their time: each is a fork of a process that has done them.
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["understudy.cli.main", "understudy.cli.tools"])
