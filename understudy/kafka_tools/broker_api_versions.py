@@ -1,4 +1,4 @@
-"""`understudy broker-api-versions`: the APIs of each broker. Mirrors `BrokerApiVersionsCommand` and `NodeApiVersions`.
+"""`understudy api-versions`: the APIs of each broker. Mirrors `BrokerApiVersionsCommand` and `NodeApiVersions`.
 
 Kafka prints the brokers in a random order, this tool in order of their ids. No request is sent a second time, so that
 a health check ends at once if the broker cannot be reached.
@@ -44,7 +44,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
 
 
 TOOL = Tool(
-    "broker-api-versions",
+    "api-versions",
     "This tool helps to retrieve broker version information.",
     FLAGS,
     run,

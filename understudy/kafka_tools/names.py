@@ -10,7 +10,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "groups": ("kafka-consumer-groups.sh", "show and delete consumer groups, reset their offsets"),
     "reassign": ("kafka-reassign-partitions.sh", "move partitions to other brokers"),
     "leader-election": ("kafka-leader-election.sh", "elect preferred or unclean leaders"),
-    "preferred-replica-election": (
+    "preferred-leaders": (
         "kafka-preferred-replica-election.sh",
         "elect preferred leaders, as up to Kafka 2.8",
     ),
@@ -20,7 +20,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "dump-log": ("kafka-dump-log.sh", "print log segments, indexes and producer snapshots"),
     "produce": ("kafka-console-producer.sh", "send lines to a topic"),
     "consume": ("kafka-console-consumer.sh", "print the records of topics"),
-    "broker-api-versions": ("kafka-broker-api-versions.sh", "show the APIs that brokers serve"),
+    "api-versions": ("kafka-broker-api-versions.sh", "show the APIs that brokers serve"),
     "cluster": ("kafka-cluster.sh", "show the id of a cluster"),
     "zookeeper-shell": ("zookeeper-shell.sh", "read and write znodes"),
     "producer-perf": ("kafka-producer-perf-test.sh", "measure how fast records are sent"),

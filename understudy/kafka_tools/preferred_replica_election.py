@@ -1,4 +1,4 @@
-"""`understudy preferred-replica-election`: elect preferred leaders, as `kafka-preferred-replica-election.sh` did.
+"""`understudy preferred-leaders`: elect preferred leaders, as `kafka-preferred-replica-election.sh` did.
 
 Kafka had the tool up to 2.8; `leader-election` replaces it. With `--zookeeper` the request is a znode, which the
 controller deletes when the elections are done. Mirrors `PreferredReplicaLeaderElectionCommand`.
@@ -68,7 +68,7 @@ async def run(options: Options, surroundings: Surroundings) -> int:
 
 
 TOOL = Tool(
-    "preferred-replica-election",
+    "preferred-leaders",
     "This tool helps to causes leadership for each partition to be transferred back to the 'preferred replica', it can "
     "be used to balance leadership among the servers.",
     FLAGS,

@@ -1,4 +1,4 @@
-"""`understudy broker-api-versions` and `cluster` with a scripted broker."""
+"""`understudy api-versions` and `cluster` with a scripted broker."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(tool: str, peer: Peer, *words: str) -> tuple[int, str, str]:
 
 
 def test_each_broker_is_listed_with_its_apis_in_order_of_its_id() -> None:
-    code, out, err = run("broker-api-versions", Peer(), "--bootstrap-server", "h1:9092")
+    code, out, err = run("api-versions", Peer(), "--bootstrap-server", "h1:9092")
     assert (code, err) == (0, "")
     lines = out.splitlines()
     heads = [line for line in lines if not line.startswith("\t")]
@@ -62,7 +62,7 @@ def test_each_broker_is_listed_with_its_apis_in_order_of_its_id() -> None:
 def test_a_broker_that_does_not_answer_is_listed_with_its_error() -> None:
     peer = Peer()
     peer.refusing.add("h2:9092")
-    code, out, _ = run("broker-api-versions", peer, "--bootstrap-server", "h1:9092")
+    code, out, _ = run("api-versions", peer, "--bootstrap-server", "h1:9092")
     assert code == 0
     assert out.endswith("h2:9092 (id: 2 rack: r) -> ERROR: org.apache.kafka.common.errors.DisconnectException\n")
 

@@ -298,7 +298,7 @@ def test_the_cluster_tool_needs_addresses_of_brokers() -> None:
 
 
 def test_a_health_check_of_versions_ends_at_once_if_no_broker_answers() -> None:
-    result = run("broker-api-versions", "--bootstrap-server", "a:1,b:2")
+    result = run("api-versions", "--bootstrap-server", "a:1,b:2")
     assert (result.code, result.out) == (1, "")
     assert result.err.endswith(
         'Exception in thread "main" java.lang.RuntimeException: Request METADATA failed on brokers '
