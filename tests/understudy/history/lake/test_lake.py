@@ -111,8 +111,10 @@ def test_a_run_that_has_grown_is_replaced_and_others_are_kept(runs: Path, tmp_pa
     lake = tmp_path / "lake"
     logs = sorted((runs / "random-2").iterdir())
     whole = {log: log.read_bytes() for log in logs}
-    logs[-1].unlink()
-    logs[0].write_bytes(whole[logs[0]][: len(whole[logs[0]]) // 2])
+    *others, last = logs
+    last.unlink()
+    longest = max(others, key=lambda log: len(whole[log].splitlines()))
+    longest.write_bytes(whole[longest][: len(whole[longest]) // 2])
     take(lake, runs)
     assert_holds(lake, runs)
     for log, text in whole.items():
