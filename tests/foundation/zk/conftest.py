@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.contracts.conftest import subject
+from tests.contracts.conftest import server_of, subject
 
-__all__ = ["subject"]
+__all__ = ["server_of", "subject"]
