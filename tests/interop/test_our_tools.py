@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
+from tests.interop.mixed import SESSION_TIMEOUT_MS
 from tests.interop.test_tools import BROKERS, NAMES, PROPERTIES, SCRIPTS, VERSIONS
-from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse
+from tests.interop.tool_script import ScriptRunner, differences, parse, restore
 from tests.understudy.kafka_tools.our_tools import WITHOUT_OUR_TOOLS, OurTools
 from understudy.clusters.processes.apache_kafka import ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
@@ -34,13 +34,7 @@ def cluster(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def runner(cluster: LocalCluster, tmp_path: Path) -> Iterator[ScriptRunner]:
     """The cluster without topics and with all brokers; it is restored after each script."""
     yield ScriptRunner(cluster, OurTools(cluster, tmp_path))
-    for broker in cluster.brokers:
-        if not broker.is_running:
-            broker.start()
-    with operator(cluster) as zookeeper:
-        for topic in zookeeper.get_children("/brokers/topics"):
-            zookeeper.ensure_path(f"/admin/delete_topics/{topic}")
-        cluster.wait_until(lambda: not IN_PROGRESS["deletion"](zookeeper), "the script's topics are deleted")
+    restore(cluster)
 
 
 @pytest.mark.spec("IO-17")

@@ -14,8 +14,8 @@ import pytest
 
 from devtools.judges.maven import NotFetched, old_kafka_libs
 from tests.interop.conftest import skip_or_fail
-from tests.interop.mixed import SESSION_TIMEOUT_MS, operator
-from tests.interop.tool_script import IN_PROGRESS, ScriptRunner, differences, parse, recorded
+from tests.interop.mixed import SESSION_TIMEOUT_MS
+from tests.interop.tool_script import ScriptRunner, differences, parse, recorded, restore
 from tests.interop.tools import SCALA, Tools
 from understudy.brokers.apis.no_transactions import NO_TRANSACTIONS
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
@@ -55,13 +55,7 @@ def cluster(kafka: ApacheKafka, recording: bool, tmp_path_factory: pytest.TempPa
 def runner(cluster: LocalCluster, tools: Tools) -> Iterator[ScriptRunner]:
     """The cluster without topics and with all brokers; it is restored after each script."""
     yield ScriptRunner(cluster, tools)
-    for broker in cluster.brokers:
-        if not broker.is_running:
-            broker.start()
-    with operator(cluster) as zookeeper:
-        for topic in zookeeper.get_children("/brokers/topics"):
-            zookeeper.ensure_path(f"/admin/delete_topics/{topic}")
-        cluster.wait_until(lambda: not IN_PROGRESS["deletion"](zookeeper), "the script's topics are deleted")
+    restore(cluster)
 
 
 @pytest.mark.spec("IO-16", "IO-17")

@@ -332,6 +332,19 @@ IN_PROGRESS: Mapping[str, Callable[[KazooClient], bool]] = {
 }
 
 
+def restore(cluster: LocalCluster) -> None:
+    """Start every broker, and delete the topics and the configs of brokers that a script has left."""
+    for broker in cluster.brokers:
+        if not broker.is_running:
+            broker.start()
+    with operator(cluster) as zookeeper:
+        for topic in zookeeper.get_children("/brokers/topics"):
+            zookeeper.ensure_path(f"/admin/delete_topics/{topic}")
+        cluster.wait_until(lambda: not IN_PROGRESS["deletion"](zookeeper), "the script's topics are deleted")
+        for broker_id in zookeeper.get_children("/config/brokers"):
+            zookeeper.delete(f"/config/brokers/{broker_id}")
+
+
 def differences(printed: Iterable[Printed]) -> Iterator[str]:
     """The outputs that differ from those with Kafka, as diffs, and lines marked `differs` whose output does not."""
     for line, text in printed:

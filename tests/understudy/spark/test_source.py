@@ -99,7 +99,7 @@ def test_a_line_of_ten_megabytes_is_one_row_of_several_tasks(source: SparkSessio
         ("hdfs://cluster/runs", {}, "hdfs://cluster/runs cannot be read: .* Mount the storage, or copy the logs"),
         ("s3a://bucket/runs", {}, "not through s3a:"),
         ("nothing/*", {}, "no event-log files at or below .*/nothing/\\*"),
-        ("run", {"types": "RequestSent,Nothing"}, "record type 'Nothing' is not known; expected some of BrokerRegis"),
+        ("run", {"types": "RequestSent,Nothing"}, "record type 'Nothing' is not known; expected some of AnswerInje"),
         ("run", {"typs": "RequestSent"}, "option 'typs' is not known; expected types, partitionBytes"),
         ("run", {"partitionBytes": "0"}, "partitionBytes is '0'; expected a number of bytes from 1"),
     ],
