@@ -17,6 +17,7 @@ from tests.interop.conftest import skip_or_fail
 from tests.interop.mixed import SESSION_TIMEOUT_MS
 from tests.interop.tool_script import ScriptRunner, differences, parse, recorded, restore
 from tests.interop.tools import SCALA, Tools
+from tests.shares import SHARES, share_of
 from understudy.brokers.apis.no_transactions import NO_TRANSACTIONS
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
@@ -25,8 +26,11 @@ pytestmark = pytest.mark.xdist_group("tools")
 
 SCRIPTS = Path(__file__).parent / "tool_scripts"
 VERSIONS = SCRIPTS / "api-versions.script"
-NAMES = sorted(str(path.relative_to(SCRIPTS).with_suffix("")) for path in SCRIPTS.rglob("*.script") if path != VERSIONS)
+ALL = sorted(str(path.relative_to(SCRIPTS).with_suffix("")) for path in SCRIPTS.rglob("*.script") if path != VERSIONS)
 """The names of the scripts; scripts of tools of an older release are in a folder with its version."""
+OLDER = [name for name in reversed(ALL) if "/" in name]
+NAMES = [name for name in ALL if name not in OLDER[share_of("older-tools") :]]
+"""The scripts that a run beside Apache Kafka takes."""
 BROKERS = (1, 2, 3)
 # The same for our and Kafka's brokers, because the tools print the brokers' configs.
 PROPERTIES = {"auto.leader.rebalance.enable": "false", "default.replication.factor": "1", **SMALL_BROKER}
@@ -56,6 +60,10 @@ def runner(cluster: LocalCluster, tools: Tools) -> Iterator[ScriptRunner]:
     """The cluster without topics and with all brokers; it is restored after each script."""
     yield ScriptRunner(cluster, tools)
     restore(cluster)
+
+
+def test_the_share_of_nightly_runs_has_every_older_release() -> None:
+    assert SHARES["older-tools"].whole == len(OLDER)
 
 
 @pytest.mark.spec("IO-16", "IO-17")

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -333,7 +334,7 @@ IN_PROGRESS: Mapping[str, Callable[[KazooClient], bool]] = {
 
 
 def restore(cluster: LocalCluster) -> None:
-    """Start every broker, and delete the topics and the configs of brokers that a script has left."""
+    """Start every broker, and delete the topics, the configs of brokers and the quotas that a script has left."""
     for broker in cluster.brokers:
         if not broker.is_running:
             broker.start()
@@ -341,8 +342,21 @@ def restore(cluster: LocalCluster) -> None:
         for topic in zookeeper.get_children("/brokers/topics"):
             zookeeper.ensure_path(f"/admin/delete_topics/{topic}")
         cluster.wait_until(lambda: not IN_PROGRESS["deletion"](zookeeper), "the script's topics are deleted")
-        for broker_id in zookeeper.get_children("/config/brokers"):
-            zookeeper.delete(f"/config/brokers/{broker_id}")
+        for kind in ("brokers", "clients", "users"):
+            for entity in _entities(zookeeper, kind):
+                zookeeper.delete(f"/config/{entity}", recursive=True)
+                change = json.dumps({"version": 2, "entity_path": entity}).encode()
+                zookeeper.create("/config/changes/config_change_", change, sequence=True)
+
+
+def _entities(zookeeper: KazooClient, kind: str) -> list[str]:
+    """Return the paths of the entities that have configs, below `/config`, a user's clients before the user."""
+    found: list[str] = []
+    for name in zookeeper.get_children(f"/config/{kind}"):
+        if zookeeper.exists(f"/config/{kind}/{name}/clients"):
+            found += _entities(zookeeper, f"{kind}/{name}/clients")
+        found.append(f"{kind}/{name}")
+    return found
 
 
 def differences(printed: Iterable[Printed]) -> Iterator[str]:
