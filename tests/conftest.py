@@ -24,7 +24,7 @@ from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 settings.register_profile(
     "understudy", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("quick", settings.get_profile("understudy"), max_examples=32)  # of `make fast`
+settings.register_profile("quick", settings.get_profile("understudy"), max_examples=20)  # of `make fast`
 settings.load_profile("understudy")
 
 LONGEST_ID = 200
