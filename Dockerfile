@@ -33,7 +33,7 @@ COPY understudy ./understudy
 RUN UNDERSTUDY_ZOOKEEPER_JARS=/spark/jars pip wheel --no-index --no-build-isolation --no-deps --wheel-dir /wheels . \
  && pip --python /opt/understudy/bin/python install --no-index --no-deps /wheels/*.whl \
  && mkdir /image \
- && /opt/understudy/bin/python -m understudy.image.install /image
+ && /opt/understudy/bin/python -m understudy.cli.image.install /image
 
 
 FROM python:3.11-slim

@@ -3,7 +3,7 @@
 `clusters` runs it as processes, in containers or in virtual time; `trials` does things to it and reaches a verdict;
 `checks` has the invariants; `history` reads event logs and computes metrics from them, `spark` has Spark do that for
 whole runs side by side, and reads and writes the lake's tables; `page` shows a run in a browser, `notebook` in Jupyter;
-`kafka_tools` has Kafka's command-line tools; `cli` is the `understudy` command, `image` the container image. `brokers`,
+`kafka_tools` has Kafka's command-line tools; `cli` is the `understudy` command and the program of the image. `brokers`,
 `controller` and `foundation` are links to the folders in which the brokers' own code is. Other projects import these
 names from here; each is loaded at first use:
 

@@ -17,7 +17,7 @@ INK, FADED, FRAME = "#1d2733", "#5b6876", "#9fb6d0"
 LEFT, WIDTH, ROW, GAP = 30, 560, 27, 28
 
 UNDERSTUDY = (
-    ("image · cli · spark · page · trials", "the command; actions on a cluster and views of it"),
+    ("cli · spark · page · trials", "the command; actions on a cluster and views of it"),
     ("clusters", "real processes, containers, virtual time"),
     ("history · checks", "event logs read; what must always hold"),
 )

@@ -806,7 +806,7 @@ understudy/clusters/clients/consumer.py
   org.apache.kafka.clients.consumer.internals.CompletedFetch.nextFetchedRecord committed
 understudy/clusters/clients/group_consumer.py
   org.apache.kafka.clients.consumer.KafkaConsumer GroupConsumer
-understudy/image/cub.py
+understudy/cli/image/cub.py
   confluent.docker_utils.cub
   io.confluent.admin.utils.ClusterStatus
   io.confluent.admin.utils.TopicEnsure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from understudy.brokers.config.config_def import ConfigError
-from understudy.image.zookeeper_variables import is_zookeeper, read_zookeeper_variables, zookeeper_properties
+from understudy.cli.image.zookeeper_variables import is_zookeeper, read_zookeeper_variables, zookeeper_properties
 
 
 @pytest.mark.parametrize(

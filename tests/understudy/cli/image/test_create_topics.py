@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from understudy.brokers.config.config_def import ConfigError
-from understudy.image.create_topics import TopicToCreate, read_topics
+from understudy.cli.image.create_topics import TopicToCreate, read_topics
 
 
 @pytest.mark.parametrize(

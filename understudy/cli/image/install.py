@@ -1,4 +1,4 @@
-"""`python -m understudy.image.install`: put the scripts and folders of the Kafka images into a file system.
+"""`python -m understudy.cli.image.install`: put the scripts and folders of the Kafka images into a file system.
 
 Everything is writable for every user: compose files set `user:`, and Testcontainers changes scripts before they run.
 """
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from understudy.image import names
+from understudy.cli.image import names
 
 FOLDERS: Final = (
     "/var/lib/kafka",
@@ -42,7 +42,7 @@ FOLDERS: Final = (
 
 _SCRIPT: Final = """#!{python} -I
 import sys
-from understudy.image.scripts import main
+from understudy.cli.image.scripts import main
 sys.exit(main())
 """
 

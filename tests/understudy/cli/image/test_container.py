@@ -17,10 +17,8 @@ from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.config.reading import read_config
 from understudy.brokers.exits import TRY_AGAIN
 from understudy.cli.arguments import Failed
-from understudy.cli.interruptions import Interruption
-from understudy.clusters.processes.free_ports import free_ports
-from understudy.image import container as container_module
-from understudy.image.container import (
+from understudy.cli.image import container as container_module
+from understudy.cli.image.container import (
     STARTED_AS_KRAFT,
     Container,
     await_zookeeper,
@@ -28,20 +26,22 @@ from understudy.image.container import (
     own_address,
     with_commands,
 )
-from understudy.image.plan import Plan
+from understudy.cli.image.plan import Plan
+from understudy.cli.interruptions import Interruption
+from understudy.clusters.processes.free_ports import free_ports
 
 START_S = 60.0
 
 
 class RunningContainer:
-    """`python -m understudy.image` with variables and a folder of its own; its output is in `log`."""
+    """`python -m understudy.cli.image` with variables and a folder of its own; its output is in `log`."""
 
     def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
         self.log = folder / "log"
         self._healthy = folder / "healthy"
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "understudy.image"],
+                [sys.executable, "-P", "-m", "understudy.cli.image"],
                 env={**os.environ, "UNDERSTUDY_IMAGE_DIR": str(folder), **variables},
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -6,7 +6,7 @@ import pytest
 
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.reading import read_config
-from understudy.image.kraft import BOOTSTRAP_SERVERS, Translation, is_kraft, translate
+from understudy.cli.image.kraft import BOOTSTRAP_SERVERS, Translation, is_kraft, translate
 
 VOTERS = "3@c:9093,1@a:9093,2@b:9093"
 COMBINED = {

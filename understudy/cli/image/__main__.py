@@ -1,4 +1,4 @@
-"""`python -m understudy.image [kafka|zookeeper] [FILE] [--override KEY=VALUE …]`: run what the environment describes.
+"""`python -m understudy.cli.image [kafka|zookeeper] [FILE] [--override KEY=VALUE …]`: run what the variables describe.
 
 FILE is a `server.properties` or a `zookeeper.properties`, as for Kafka's `kafka-server-start.sh` and
 `zookeeper-server-start.sh`.
@@ -16,17 +16,17 @@ from typing import Final
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.properties import MalformedProperties, parse_properties
 from understudy.cli.arguments import Failed, property_assignment
-from understudy.clusters.java import JavaNotFound
-from understudy.clusters.processes.processes import ProcessDied
-from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
-from understudy.image.container import FAILED, Container, is_local, with_commands
-from understudy.image.plan import Plan, plan_of
-from understudy.image.zookeeper_variables import (
+from understudy.cli.image.container import FAILED, Container, is_local, with_commands
+from understudy.cli.image.plan import Plan, plan_of
+from understudy.cli.image.zookeeper_variables import (
     CONFLUENT_DATA_DIR,
     ZooKeeperVariables,
     read_zookeeper_variables,
     zookeeper_properties,
 )
+from understudy.clusters.java import JavaNotFound
+from understudy.clusters.processes.processes import ProcessDied
+from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 
 FOLDER_VARIABLE: Final = "UNDERSTUDY_IMAGE_DIR"
 _FOLDER: Final = "/run/understudy"

@@ -22,12 +22,12 @@ from understudy.brokers.exits import TRY_AGAIN
 from understudy.brokers.machine.operator_log import FORMAT_VARIABLE, LEVEL_VARIABLE
 from understudy.cli.arguments import Failed
 from understudy.cli.health import HEALTH_FILE_VARIABLE, ask_broker
+from understudy.cli.image.create_topics import TopicToCreate
+from understudy.cli.image.plan import Plan
+from understudy.cli.image.zookeeper_variables import ZooKeeperVariables
 from understudy.cli.interruptions import Interruption, interruptible
 from understudy.clusters.processes import linux
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper, four_letter_word
-from understudy.image.create_topics import TopicToCreate
-from understudy.image.plan import Plan
-from understudy.image.zookeeper_variables import ZooKeeperVariables
 
 FAILED: Final = 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from understudy.brokers.config.config_def import ConfigError
-from understudy.image.listeners import derived_listeners, without_listeners
+from understudy.cli.image.listeners import derived_listeners, without_listeners
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from understudy.brokers.config.config_def import ConfigError
-from understudy.image.listeners import without_listeners
-from understudy.image.zookeeper_variables import DEFAULT_PORT
+from understudy.cli.image.listeners import without_listeners
+from understudy.cli.image.zookeeper_variables import DEFAULT_PORT
 
 VOTERS: Final = "controller.quorum.voters"
 BOOTSTRAP_SERVERS: Final = "controller.quorum.bootstrap.servers"

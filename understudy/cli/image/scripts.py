@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from understudy.image import names
+from understudy.cli.image import names
 
 RUN: Final = "run"
 CONFIGURE: Final = "configure"
@@ -35,11 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _serve(server, words)
     match name:
         case "cub" | "ub":
-            from understudy.image.cub import main as cub  # noqa: PLC0415  the scripts of Kafka's tools do not need it
+            from understudy.cli.image.cub import main as cub  # noqa: PLC0415  the scripts of Kafka's tools do not need it
 
             return cub(words)
         case "nc":
-            from understudy.image.netcat import main as netcat  # noqa: PLC0415  the scripts of Kafka's tools do not need it
+            from understudy.cli.image.netcat import main as netcat  # noqa: PLC0415  the scripts of Kafka's tools do not need it
 
             return netcat(words)
         case "kafka-run-class":
@@ -85,13 +85,13 @@ def _understudy(words: Sequence[str]) -> int:
 
 
 def _serve(server: str, words: Sequence[str]) -> int:
-    from understudy.image.__main__ import main as image  # noqa: PLC0415  the scripts of Kafka's tools do not need it
+    from understudy.cli.image.__main__ import main as image  # noqa: PLC0415  the scripts of Kafka's tools do not need it
 
     return image([server, *words])
 
 
 def _check() -> int:
-    from understudy.image.__main__ import check  # noqa: PLC0415  the scripts of Kafka's tools do not need it
+    from understudy.cli.image.__main__ import check  # noqa: PLC0415  the scripts of Kafka's tools do not need it
 
     return check()
 

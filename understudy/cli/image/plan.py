@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.config.reading import read_config
-from understudy.image.create_topics import TopicToCreate, read_topics
-from understudy.image.kraft import ROLES, Translation, is_kraft, translate
-from understudy.image.listeners import DEFAULT_PORT as KAFKA_PORT
-from understudy.image.listeners import EMPTY_HOST, derived_listeners
-from understudy.image.variables import CLUSTER_ID, KafkaVariables, read_variables
-from understudy.image.zookeeper_variables import (
+from understudy.cli.image.create_topics import TopicToCreate, read_topics
+from understudy.cli.image.kraft import ROLES, Translation, is_kraft, translate
+from understudy.cli.image.listeners import DEFAULT_PORT as KAFKA_PORT
+from understudy.cli.image.listeners import EMPTY_HOST, derived_listeners
+from understudy.cli.image.variables import CLUSTER_ID, KafkaVariables, read_variables
+from understudy.cli.image.zookeeper_variables import (
     DEFAULT_PORT,
     ZooKeeperVariables,
     is_zookeeper,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from understudy.cli.image import install, names, scripts
 from understudy.cli.overview import VERBS
 from understudy.clusters.processes.free_ports import free_ports
-from understudy.image import install, names, scripts
 
 
 def test_a_script_of_kafkas_is_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +58,7 @@ def test_scripts_that_start_a_server_run_the_container(
         ran.append(words)
         return 0
 
-    monkeypatch.setattr("understudy.image.__main__.main", run)
+    monkeypatch.setattr("understudy.cli.image.__main__.main", run)
     assert scripts.main(words) == 0
     assert ran == [server]
 

@@ -6,7 +6,7 @@ import pytest
 
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.kafka_config import KafkaConfig
-from understudy.image.plan import Plan, plan_of
+from understudy.cli.image.plan import Plan, plan_of
 
 
 def plan(environment: dict[str, str], file: dict[str, str] | None = None) -> Plan:

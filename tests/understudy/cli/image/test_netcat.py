@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from understudy.image import netcat
+from understudy.cli.image import netcat
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from tests.brokers.peers import ScriptedPeer
+from understudy.cli.image import cub
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.foundation.cluster.broker import Broker, EndPoint, SecurityProtocol
 from understudy.foundation.cluster.identifiers import BrokerId
@@ -37,7 +38,6 @@ from understudy.foundation.wire.messages.metadata import (
 from understudy.foundation.wire.registry import APIS
 from understudy.foundation.wire.schema import Message
 from understudy.foundation.zk.znodes import BrokerIdZNode
-from understudy.image import cub
 
 TOPIC = """\
 topics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.image.variables import property_key, read_variables
+from understudy.cli.image.variables import property_key, read_variables
 
 
 @pytest.mark.parametrize(
