@@ -109,8 +109,24 @@ def _check(options: Options) -> None:
 async def _elect(
     cluster: KafkaCluster, console: Console, election_type: str, partitions: list[TopicPartition] | None
 ) -> None:
+    results = await elected(cluster, console, partitions, ELECTION_TYPES[election_type], ELECTION_TIMEOUT_MS)
+    _print_results(console, election_type, results)
+
+
+async def elected(
+    cluster: KafkaCluster,
+    console: Console,
+    partitions: Iterable[TopicPartition] | None,
+    election_type: int,
+    timeout_ms: int,
+) -> Mapping[TopicPartition, PartitionResult]:
+    """Ask the controller for elections, and return the result of each partition.
+
+    Raises:
+        ToolError: it did not answer in time, or refuses the request.
+    """
     try:
-        results = await cluster.elect(partitions, ELECTION_TYPES[election_type], timeout_ms=ELECTION_TIMEOUT_MS)
+        return await cluster.elect(partitions, election_type, timeout_ms=timeout_ms)
     except ToolError as error:
         if error.kind == TIMEOUT:
             message = "Timeout waiting for election results"
@@ -120,7 +136,6 @@ async def _elect(
             raise
         console.print(message)
         raise ToolError(COMMAND_FAILED, message, cause=error) from None
-    _print_results(console, election_type, results)
 
 
 def _print_results(console: Console, election_type: str, results: Mapping[TopicPartition, PartitionResult]) -> None:

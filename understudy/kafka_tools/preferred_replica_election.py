@@ -20,12 +20,12 @@ from understudy.kafka_tools.console import Console, Surroundings, Tool, print_un
 from understudy.kafka_tools.errors import (
     COMMAND_FAILED,
     OPERATION_FAILED,
-    TIMEOUT,
     ToolError,
     UsageError,
     error_of,
 )
 from understudy.kafka_tools.json_input import duplicates, parse_object
+from understudy.kafka_tools.leader_election import elected
 from understudy.kafka_tools.options import BOOTSTRAP_SERVER, Flag, Options
 from understudy.kafka_tools.zookeeper.session import NotConnected, zookeeper_session
 
@@ -116,18 +116,7 @@ async def _request(zk: KafkaZkClient, console: Console, wanted: Sequence[TopicPa
 
 
 async def _elect(cluster: KafkaCluster, console: Console, wanted: Sequence[TopicPartition] | None) -> None:
-    try:
-        results = await cluster.elect(wanted, PREFERRED, timeout_ms=TIMEOUT_MS)
-    except ToolError as error:
-        if error.kind == TIMEOUT:
-            message = "Timeout waiting for election results"
-        elif error.is_a("ClusterAuthorizationException"):
-            message = "Not authorized to perform leader election"
-        else:
-            raise
-        console.print(message)
-        raise ToolError(COMMAND_FAILED, message, cause=error) from None
-    _print_results(console, results)
+    _print_results(console, await elected(cluster, console, wanted, PREFERRED, TIMEOUT_MS))
 
 
 def _print_results(console: Console, results: Mapping[TopicPartition, PartitionResult]) -> None:
