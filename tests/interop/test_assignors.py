@@ -6,40 +6,23 @@
 from __future__ import annotations
 
 import random
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from devtools.judges.maven import NotFetched, kafka_libs
-from devtools.pages.source import ROOT
+from devtools.judges.java_program import answers_of
+from devtools.judges.maven import NotFetched
 from tests.understudy.clusters.clients.assignor_cases import ANSWERS, Case, random_case, show
 
-SOURCE = ROOT / "devtools" / "judges" / "java" / "assignors" / "Assignors.java"
 CASES = 2_000
 RECORDED = 160
-TIMEOUT_S = 300
 
 
 def ask_kafka(cases: Sequence[Case], folder: Path) -> list[str]:
     """Return what Kafka's assignors answer to the cases; raises NotFetched if Kafka or a JDK is missing."""
-    javac, java = shutil.which("javac"), shutil.which("java")
-    if javac is None or java is None:
-        raise NotFetched("no javac on the PATH; install a JDK, 17 or newer")
-    libs = kafka_libs()
-    subprocess.run([javac, "-cp", f"{libs}/*", "-d", str(folder), str(SOURCE)], check=True, timeout=TIMEOUT_S)
-    asked = subprocess.run(
-        [java, "-cp", f"{folder}:{libs}/*", "Assignors"],
-        input="".join(f"{case.line()}\n" for case in cases),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=TIMEOUT_S,
-    )
-    return asked.stdout.splitlines()
+    return answers_of("assignors/Assignors.java", (case.line() for case in cases), folder)
 
 
 def draw_cases(seed: int, count: int) -> list[Case]:

@@ -6,14 +6,12 @@ Slow, because it compiles and runs Java; it alone compares the levels of the cod
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from devtools.judges.maven import NotFetched, kafka_libs
-from devtools.pages.source import ROOT
+from devtools.judges.java_program import answers_of
+from devtools.judges.maven import NotFetched
 from tests.foundation.wire.sample_requests import EVERY_VERSION, sample_request
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.codec import decode, encode
@@ -21,8 +19,6 @@ from understudy.foundation.wire.error_answers import error_answer, with_throttle
 from understudy.foundation.wire.registry import Api
 from understudy.foundation.wire.schema import Message
 
-SOURCE = ROOT / "devtools" / "judges" / "java" / "answers" / "ErrorAnswers.java"
-TIMEOUT_S = 300
 THROTTLE_MS = 7
 
 DIFFERENCES = {
@@ -42,24 +38,6 @@ UNCOUNTED = frozenset({"DescribeUserScramCredentials"})
 """APIs of whose answers Kafka's class counts no error of the whole."""
 
 
-def ask_kafka(lines: list[str], folder: Path) -> list[str]:
-    """Return the lines of the program; raises NotFetched if Kafka or a JDK is missing."""
-    javac, java = shutil.which("javac"), shutil.which("java")
-    if javac is None or java is None:
-        raise NotFetched("no javac on the PATH; install a JDK, 17 or newer")
-    libs = kafka_libs()
-    subprocess.run([javac, "-cp", f"{libs}/*", "-d", str(folder), str(SOURCE)], check=True, timeout=TIMEOUT_S)
-    asked = subprocess.run(
-        [java, "-cp", f"{folder}:{libs}/*", "ErrorAnswers"],
-        input="".join(f"{line}\n" for line in lines),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=TIMEOUT_S,
-    )
-    return asked.stdout.splitlines()
-
-
 @pytest.mark.interop
 @pytest.mark.parametrize("error", [Errors.NOT_CONTROLLER, Errors.NOT_LEADER_OR_FOLLOWER], ids=lambda each: each.name)
 def test_answers_with_an_error_are_those_of_kafka(error: Errors, tmp_path: Path) -> None:
@@ -70,7 +48,7 @@ def test_answers_with_an_error_are_those_of_kafka(error: Errors, tmp_path: Path)
         for api, version, answer in ours
     ]
     try:
-        answers = ask_kafka(lines, tmp_path)
+        answers = answers_of("answers/ErrorAnswers.java", lines, tmp_path)
     except NotFetched as why:
         pytest.skip(str(why))
     different = set()
