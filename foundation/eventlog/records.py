@@ -73,6 +73,7 @@ from understudy.foundation.eventlog.record_types.groups import (
 from understudy.foundation.eventlog.record_types.process import (
     BrokerRegistered,
     ConnectionRefused,
+    LogSeen,
     ProcessExiting,
     ProcessRecord,
     ProcessStarted,

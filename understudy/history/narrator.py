@@ -50,6 +50,7 @@ from understudy.foundation.eventlog.records import (
     LeaderStarted,
     LogCleaned,
     LogOpened,
+    LogSeen,
     LogTruncated,
     MetadataUpdated,
     OffsetsCommitted,
@@ -169,12 +170,16 @@ def _describe_session(
             return f"registers with broker epoch {broker_epoch}"
 
 
-def _describe_process(data: ProcessStarted | ProcessExiting | StillRunning | TaskFailed | ConnectionRefused) -> str:
+def _describe_process(
+    data: ProcessStarted | ProcessExiting | LogSeen | StillRunning | TaskFailed | ConnectionRefused,
+) -> str:
     match data:
         case ProcessStarted(role=role, pid=pid):
             return f"starts as {role}{f', pid {pid}' if pid else ''}"
         case ProcessExiting(reason=reason):
             return f"exits: {reason}"
+        case LogSeen(node=node, incarnation=incarnation, seq=seq):
+            return f"sees {seq:,} records in the log of {node} incarnation {incarnation}"
         case StillRunning(source=source):
             return f"is still running, says {source}"
         case TaskFailed(task=task, error=error):

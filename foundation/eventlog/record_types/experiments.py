@@ -109,6 +109,8 @@ class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The version of Understudy."""
     software_commit: str = ""
     """The commit of Understudy's sources, shortened."""
+    without_log: tuple[str, ...] = ()
+    """Nodes that write no event log, for example `broker-4` if that is a broker of Apache Kafka."""
 
 
 ExperimentRecord: TypeAlias = FenceHit | PointReached | AnswerInjected | FaultInjected | StepReached | RunDescribed

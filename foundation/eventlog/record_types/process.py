@@ -18,6 +18,27 @@ class ProcessStarted(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The process id; 0 in the simulator and if an imported log does not name it."""
     software: str = ""
     """The name of the program."""
+    machine: str = ""
+    """The host's name; empty if it is not known."""
+    boot: str = ""
+    """Identifies the monotonic clock: processes with the same text share it. Linux: the boot id, and the offset of the
+    process's time namespace if it has one. Empty if the system has no such id."""
+    after_seq: int = 0
+    """The last `seq` in the log of this node's incarnation before; 0 if there is none, or it has no record."""
+    has_testbed: bool = False
+    """Whether a testbed keeps a log of this run's faults beside the brokers' logs."""
+
+
+class LogSeen(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by the testbed at its end, once for each node whose event log it can read, for the node's last
+    incarnation: a log with fewer records has lost its end."""
+
+    node: str
+    """The node whose event log was seen."""
+    incarnation: int
+    """The last incarnation that has left a log."""
+    seq: int
+    """The last `seq` in that log: it has at least this many records."""
 
 
 class ProcessExiting(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -131,6 +152,7 @@ class ZkWriteDone(RecordPayload, frozen=True, kw_only=True, gc=False):
 ProcessRecord: TypeAlias = (
     ProcessStarted
     | ProcessExiting
+    | LogSeen
     | StillRunning
     | TaskFailed
     | ConnectionRefused

@@ -384,6 +384,53 @@ class Settings(Table, frozen=True, kw_only=True, gc=False):
     """The commit of its sources, shortened; changes that were not committed do not show."""
 
 
+class Missing(Table, frozen=True, kw_only=True, gc=False):
+    """A stretch in which records of a node are missing, by the evidence of other records.
+
+    A run is complete if it has no such row. The log of a process that was killed is not missing records.
+    """
+
+    node: str
+    """The node; empty if it cannot be said which node it was."""
+    incarnation: int | None
+    """The incarnation; `None` if it cannot be said which one, or all of them are missing."""
+    from_ms: float
+    """The node's last record before the stretch; 0 without one."""
+    until_ms: float
+    """The node's first record after the stretch; the run's last record without one."""
+    kind: str
+    """`no log`, `no incarnation`, `no end`, `no records` (sequence numbers are missing) or `no election`."""
+    evidence: str
+    """The evidence, in words."""
+    witness: str
+    """The record that is the evidence, for example `broker-1/3#42`: node, incarnation, sequence number."""
+
+
+class Clock(Table, frozen=True, kw_only=True, gc=False):
+    """One point of the alignment of an incarnation's monotonic clock; a run on one clock has one row per incarnation.
+
+    A time of the run is `mono_ms + offset_ms`, interpolated between the points of an incarnation, minus the smallest
+    such time.
+    """
+
+    node: str
+    """The node."""
+    incarnation: int
+    """How often that node had started."""
+    machine: str
+    """The host's name; empty if no record has it."""
+    boot: str
+    """Identifies the clock: rows with the same text share it."""
+    mono_ms: float
+    """The clock at this point."""
+    offset_ms: float
+    """Added to the clock, it is the time by the run's reference clock."""
+    within_ms: float
+    """The offset is wrong by at most this; 0 on the reference clock."""
+    evidence: str
+    """What bounds the offset: `reference`, `messages`, `zxids` or `wall clock`."""
+
+
 class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """All tables of one run, rows sorted by `SORTED_BY`, moments by time."""
 
@@ -400,6 +447,13 @@ class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):
     fence_hits: tuple[FenceHits, ...]
     events: tuple[EventNumbers, ...]
     moments: tuple[Moment, ...]
+    missing: tuple[Missing, ...] = ()
+    clocks: tuple[Clock, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no record is evidence of records that are missing."""
+        return not self.missing
 
 
 TABLES: dict[str, type[Table]] = {

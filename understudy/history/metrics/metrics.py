@@ -30,6 +30,7 @@ from understudy.history.metrics.metric_tables import (
     EventNumbers,
     FailedElections,
     FenceHits,
+    Missing,
     Moment,
     PartitionNumbers,
     Refusals,
@@ -39,6 +40,7 @@ from understudy.history.metrics.metric_tables import (
 )
 from understudy.history.metrics.reigns import ReignTimes, failover_rows, find_reigns
 from understudy.history.metrics.settings import settings_row
+from understudy.history.reading.missing import find_missing
 from understudy.history.reading.run_records import (
     RunRecords,
     first_by_cause,
@@ -83,6 +85,7 @@ def measure_records(run: str, found: RunRecords) -> RunMetrics:
         fence_hits=fence_hits,
         events=event_rows(found),
         moments=moment_rows(found),
+        missing=missing_rows(found),
     )
 
 
@@ -209,6 +212,21 @@ def moment_rows(run: RunRecords) -> tuple[Moment, ...]:
     return tuple(
         Moment(at_ms=millis(key.us), kind=kind, what=what, target=target, note=note)
         for key, kind, what, target, note in sorted(moments)
+    )
+
+
+def missing_rows(run: RunRecords) -> tuple[Missing, ...]:
+    return tuple(
+        Missing(
+            node=missing.node,
+            incarnation=missing.incarnation or None,
+            from_ms=millis(missing.from_us),
+            until_ms=millis(missing.until_us),
+            kind=missing.kind,
+            evidence=missing.evidence,
+            witness=missing.witness,
+        )
+        for missing in find_missing(run)
     )
 
 

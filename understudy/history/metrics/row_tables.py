@@ -23,9 +23,9 @@ from understudy.history.metrics.leadership_history import LeadershipHistory
 from understudy.history.metrics.metric_tables import Table
 from understudy.history.metrics.metrics import end_of_run
 from understudy.history.metrics.reigns import NOT_A_FAULT, UNDONE, failover_rows, faults_of, find_reigns
+from understudy.history.reading.clocks import Incarnation
 from understudy.history.reading.run_records import (
     At,
-    Incarnation,
     RunRecords,
     first_by_cause,
     firsts,

@@ -7,7 +7,8 @@ from bisect import bisect_right
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import SessionOpened
 from understudy.history.metrics.settings import settings_row
-from understudy.history.reading.run_records import Incarnation, RunRecords
+from understudy.history.reading.clocks import Incarnation
+from understudy.history.reading.run_records import RunRecords
 
 
 class Silences:

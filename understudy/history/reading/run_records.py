@@ -24,6 +24,7 @@ from understudy.foundation.eventlog.records import (
     Payload,
     TopicsChanged,
 )
+from understudy.history.reading.clocks import ONE_CLOCK, Incarnation, RunClocks
 from understudy.history.reading.lines import HEADER_DECODER, MAX_LINE_BYTES, PAYLOAD_DECODERS, EnvelopeHeader, LogRow
 
 LARGE_BYTES: Final = 64 * 1024
@@ -51,8 +52,10 @@ KEPT_TYPES: tuple[type, ...] = (
     types.FaultInjected,
     types.FenceHit,
     types.LeadershipNotWritten,
+    types.LogSeen,
     types.PointReached,
     types.ProcessExiting,
+    types.ProcessStarted,
     types.RequestFailed,
     types.RequestSent,
     types.ResponseReceived,
@@ -65,9 +68,6 @@ KEPT_TYPES: tuple[type, ...] = (
     types.ZkWriteDone,
 )
 """Record types that metrics read, besides `STATE_TYPES`. Of other records only the time is kept."""
-
-Incarnation: TypeAlias = tuple[str, int]
-"""The name of a node, and how often it has started."""
 
 
 class Key(NamedTuple):
@@ -141,6 +141,18 @@ class Signs:
         return max(own[-1] for (name, _), own in self._times.items() if name == node)
 
 
+class SequenceGap(NamedTuple):
+    """Sequence numbers of an incarnation that are missing; times in microseconds, of the records before and after."""
+
+    incarnation: Incarnation
+    from_us: int
+    until_us: int
+    first: int
+    """The first sequence number that is missing."""
+    last: int
+    """The last sequence number that is missing."""
+
+
 class RunRecords:
     """All records of one run.
 
@@ -149,6 +161,8 @@ class RunRecords:
         records: the records of `KEPT_TYPES`, by type, in any order.
         states: the records of `STATE_TYPES`, in any order.
         started_ms: the smallest wall clock, in milliseconds since 1970; 0 without a record.
+        clocks: the clocks of its machines; all times are by the reference clock.
+        gaps: the sequence numbers that are missing before another record of the same incarnation.
     """
 
     def __init__(
@@ -157,8 +171,12 @@ class RunRecords:
         records: Mapping[type, Sequence[At[Any]]],
         states: Iterable[StateRecord],
         started_ms: float,
+        clocks: RunClocks = ONE_CLOCK,
+        gaps: Sequence[SequenceGap] = (),
     ) -> None:
         self.signs = signs
+        self.clocks = clocks
+        self.gaps = tuple(gaps)
         self.started_ms = started_ms
         self.states = sorted(states, key=lambda state: state.key)
         self._by_type = {kind: sorted(records.get(kind, ()), key=lambda at: at.key) for kind in KEPT_TYPES}
