@@ -10,15 +10,22 @@ loss of power.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Maximum number of bytes of a file, unless a single line is longer."""
 
 _CLAIMS = 100
+
+_TAIL_BYTES = 64 * 1024
+"""Number of bytes at the end of a file in which its last record is looked for first."""
 
 _NODE = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _FILE_NAME = re.compile(r"(?P<node>[A-Za-z0-9._-]{1,200})-(?P<incarnation>\d{4,9})-(?P<file>\d{4,9})\.jsonl")
@@ -48,6 +55,43 @@ def log_files(folder: Path) -> tuple[LogFile, ...]:
                 LogFile(node=match["node"], incarnation=int(match["incarnation"]), file=int(match["file"]), path=path)
             )
     return tuple(sorted(found))
+
+
+class LastRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The last record of an incarnation's log that can be read."""
+
+    run: str
+    incarnation: int
+    seq: int
+
+
+_LAST_RECORD = msgspec.json.Decoder(LastRecord)
+
+
+def last_record(files: Sequence[LogFile]) -> LastRecord | None:
+    """Return the last record in files of one incarnation, in their order; None if no line of them can be read.
+
+    Only the end of the last file is read, unless it is damaged.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    found = (_last_record(file.path) for file in reversed(files))
+    return next((record for record in found if record is not None), None)
+
+
+def _last_record(path: Path) -> LastRecord | None:
+    with path.open("rb") as file:
+        length = file.seek(0, os.SEEK_END)
+        tail_bytes = 0
+        while tail_bytes < length:
+            tail_bytes = min(max(_TAIL_BYTES, 4 * tail_bytes), length)
+            file.seek(length - tail_bytes)
+            for line in reversed(file.read(tail_bytes).split(b"\n")):
+                # The first line of a tail lacks its beginning, which does not decode either.
+                with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                    return _LAST_RECORD.decode(line)
+    return None
 
 
 class JsonLinesFiles:
@@ -84,6 +128,21 @@ class JsonLinesFiles:
     def path(self) -> Path:
         """The file that is being written."""
         return self._path(self.incarnation, self._file)
+
+    def after_seq(self, run: str) -> int:
+        """Return the last sequence number in the log of the incarnation before.
+
+        It is 0 if there is no such log, none of its lines can be read, or the last one belongs to another run.
+
+        Args:
+            run: the id of the run of this incarnation.
+        """
+        before = (self.node, self.incarnation - 1)
+        try:
+            last = last_record([file for file in log_files(self.folder) if (file.node, file.incarnation) == before])
+        except OSError:  # a log that is damaged does not keep its node from starting
+            return 0
+        return last.seq if last is not None and last.run == run else 0
 
     def write(self, line: bytes) -> None:
         """Append one line, newline included; when this returns the operating system has it.

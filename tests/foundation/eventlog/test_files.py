@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.foundation.eventlog.files import JsonLinesFiles, log_files
+from understudy.foundation.eventlog.files import JsonLinesFiles, last_record, log_files
 
 
 def test_the_first_incarnation_is_one_and_its_file_carries_the_name(tmp_path: Path) -> None:
@@ -68,3 +68,56 @@ def test_after_a_failed_write_the_next_line_starts_its_own_file(
             files.write(b"lost\n")
     files.write(b"after\n")
     assert [found.path.read_bytes() for found in log_files(tmp_path)] == [b"whole\n", b"after\n"]
+
+
+# ------------------------------------------------------------------ the incarnation before
+
+
+def line(seq: int, *, run: str = "run", filler: int = 0) -> bytes:
+    text = f'{{"version":1,"run":"{run}","node":"broker-1","incarnation":1,"seq":{seq},"data":"{"x" * filler}"}}'
+    return text.encode() + b"\n"
+
+
+def after(folder: Path, *files: bytes, run: str = "run") -> int:
+    """Return `after_seq` of the incarnation that follows one with these files."""
+    for number, content in enumerate(files, start=1):
+        (folder / f"broker-1-0001-{number:04d}.jsonl").write_bytes(content)
+    return JsonLinesFiles(folder, "broker-1").after_seq(run)
+
+
+def test_an_incarnation_finds_the_last_sequence_number_of_the_one_before(tmp_path: Path) -> None:
+    assert after(tmp_path, line(1) + line(2), line(3) + line(4)) == 4
+    (tmp_path / "broker-1-0002-0001.jsonl").write_bytes(line(9))
+    assert JsonLinesFiles(tmp_path, "broker-1").after_seq("run") == 9
+    assert JsonLinesFiles(tmp_path, "broker-1").after_seq("run") == 0, "the incarnation before has no record"
+    assert JsonLinesFiles(tmp_path, "broker-11").after_seq("run") == 0, "there is none before"
+
+
+def test_an_incarnation_of_another_run_is_none_of_this_run(tmp_path: Path) -> None:
+    assert after(tmp_path, line(4), run="the next run") == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b'{"version":1,"run":"ru', b"\0" * 200_000, b"\n\n", b"\xff\xfe\n", b"[" * 100_000, b'{"seq":"7"}\n', line(9)[2:]],
+    ids=["torn", "zeros", "empty", "not-utf-8", "nested", "no-number", "no-beginning"],
+)
+def test_the_last_line_that_can_be_read_counts_if_the_end_is_damaged(tmp_path: Path, damage: bytes) -> None:
+    assert after(tmp_path, line(1) + line(2), line(3) + damage) == 3
+    (tmp_path / "broker-1-0001-0002.jsonl").write_bytes(damage)
+    (tmp_path / "broker-1-0002-0001.jsonl").unlink()
+    assert JsonLinesFiles(tmp_path, "broker-1").after_seq("run") == 2, "in the file before"
+
+
+@pytest.mark.parametrize("filler", [65_000, 66_000, 300_000])
+def test_a_last_line_may_be_longer_than_what_is_read_first(tmp_path: Path, filler: int) -> None:
+    assert after(tmp_path, line(1) + line(2, filler=filler)) == 2
+    (found,) = [file for file in log_files(tmp_path) if file.incarnation == 1]
+    last = last_record([found])
+    assert last is not None
+    assert (last.run, last.incarnation, last.seq) == ("run", 1, 2)
+
+
+def test_an_incarnation_starts_if_the_files_of_the_one_before_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "broker-1-0001-0001.jsonl").mkdir()
+    assert JsonLinesFiles(tmp_path, "broker-1").after_seq("run") == 0
