@@ -44,7 +44,6 @@ from understudy.brokers.membership.finalized_features import IncompatibleFeature
 from understudy.brokers.membership.meta_properties import InconsistentMetaProperties
 from understudy.brokers.supervisor import BrokerFailed
 from understudy.brokers.world import DirectoryLocked
-from understudy.foundation.eventlog.records import ProcessStarted
 from understudy.foundation.wire.network import ConnectionFailed
 from understudy.foundation.zk.kafka_zk_client import ZooKeeperFailure
 from understudy.foundation.zk.znodes import MalformedZNode
@@ -165,9 +164,6 @@ def _text(data: bytes) -> str:
 async def run(config: KafkaConfig, levels: LoggerLevels, identity: LogIdentity) -> int:
     """Run one broker from start to end; return 0 after a shutdown by signal."""
     world = replace(real_world(config), loggers=levels, on_identified=identity.identify)
-    world.events.append(
-        ProcessStarted(role="broker", broker_id=config.broker_id, pid=os.getpid(), software="understudy")
-    )
     broker = KafkaBroker(config, world)
     stop_requested = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -309,6 +309,9 @@ class KafkaConfig:
     )
     metrics_host: str = _key(STRING, "127.0.0.1", "The address `metrics.port` is bound on.", internal=True)
     understudy_run_id: str = _key(STRING, "local", "Names the run in every record of the event log.", internal=True)
+    understudy_run_testbed: bool = _key(
+        BOOLEAN, False, "Whether a testbed keeps a log of the run's faults beside the event logs.", internal=True
+    )
     understudy_events_dir: str | None = _key(
         STRING, None, "The folder of the event log; default `events` in the log directory.", internal=True
     )

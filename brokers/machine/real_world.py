@@ -18,6 +18,7 @@ from typing import TypeVar
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.kafka_config import KafkaConfig
 from understudy.brokers.machine.answers_file import AnswersFile
+from understudy.brokers.machine.clock_identity import clock_identity
 from understudy.brokers.machine.disk import FileDisk
 from understudy.brokers.machine.injected_faults import FaultsFile, FaultyClock, FaultyDisk
 from understudy.brokers.machine.socket_network import SocketNetwork, host_name
@@ -28,7 +29,7 @@ from understudy.foundation.eventlog.fences import SWITCHES, Fences
 from understudy.foundation.eventlog.files import JsonLinesFiles
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.points import Points, UnarmedPoints
-from understudy.foundation.eventlog.records import PointReached
+from understudy.foundation.eventlog.records import PointReached, ProcessStarted
 from understudy.foundation.wire.armed_answers import AnswerList, ArmedAnswers
 from understudy.foundation.zk.kazoo_client import KazooZooKeeper
 
@@ -43,7 +44,7 @@ _ACTIONS = {"pause": signal.SIGSTOP, "crash": signal.SIGKILL}
 
 
 class MachineClock:
-    """This machine's clocks. Monotonic times can be compared between its processes."""
+    """This machine's clocks. Monotonic times can be compared between processes with the same `ClockIdentity.boot`."""
 
     def monotonic_ms(self) -> float:
         return time.monotonic_ns() / 1e6
@@ -107,8 +108,38 @@ def _zookeeper(config: KafkaConfig) -> KazooZooKeeper:
         raise ConfigError.invalid("zookeeper.connect", config.zookeeper_connect, expected) from error
 
 
+def _event_log(config: KafkaConfig, node: str, clock: Clock) -> EventLog:
+    """Create the event log of this process, and write its first record."""
+    folder = config.understudy_events_dir or str(Path(config.log_directory) / EVENTS_FOLDER)
+    files = JsonLinesFiles(Path(folder), node)
+    events = EventLog(
+        run=config.understudy_run_id,
+        node=node,
+        incarnation=files.incarnation,
+        clock=clock,
+        write=files.write,
+        detail=config.understudy_events_detail,
+    )
+    identity = clock_identity()
+    events.append(
+        ProcessStarted(
+            role="broker",
+            broker_id=config.broker_id,
+            pid=os.getpid(),
+            software="understudy",
+            machine=identity.machine,
+            boot=identity.boot,
+            after_seq=files.after_seq(config.understudy_run_id),
+            has_testbed=config.understudy_run_testbed,
+        )
+    )
+    return events
+
+
 def real_world(config: KafkaConfig) -> World:
     """The world of a broker with this configuration, on this machine. Nothing is connected or bound yet.
+
+    Its event log begins with `ProcessStarted`.
 
     Raises:
         OSError: the log directory or the event log cannot be written.
@@ -121,16 +152,7 @@ def real_world(config: KafkaConfig) -> World:
     if config.understudy_faults_file is not None:
         faults = FaultsFile(Path(config.understudy_faults_file))
         clock, disk = FaultyClock(clock, faults), FaultyDisk(FileDisk(Path(config.log_directory)), faults)
-    folder = config.understudy_events_dir or str(Path(config.log_directory) / EVENTS_FOLDER)
-    files = JsonLinesFiles(Path(folder), node_name(config, disk))
-    events = EventLog(
-        run=config.understudy_run_id,
-        node=files.node,
-        incarnation=files.incarnation,
-        clock=clock,
-        write=files.write,
-        detail=config.understudy_events_detail,
-    )
+    events = _event_log(config, node_name(config, disk), clock)
     points: Points = UnarmedPoints()
     if config.understudy_points_file is not None:
         points = FilePoints(Path(config.understudy_points_file), events)

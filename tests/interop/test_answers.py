@@ -115,7 +115,7 @@ PROPERTIES = {
 }
 MASKED = frozenset({"port", "cluster_id"})
 OF_THEIR_OWN = frozenset(
-    {"log.dirs", "zookeeper.connect", "understudy.run.id", "understudy.events.dir"}
+    {"log.dirs", "zookeeper.connect", "understudy.run.id", "understudy.run.testbed", "understudy.events.dir"}
     | {"understudy.points.file", "understudy.answers.file", "understudy.faults.file"}
 )
 """Configs that differ between the two clusters."""

@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import structlog
 
@@ -24,15 +25,18 @@ from understudy.brokers.__main__ import main, read_properties
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.reading import read_config
 from understudy.brokers.exits import FAILED, TRY_AGAIN
+from understudy.brokers.machine.clock_identity import clock_identity
 from understudy.brokers.machine.disk import FileDisk
 from understudy.brokers.machine.real_world import FilePoints, node_name, real_world
 from understudy.brokers.machine.socket_network import READ_AHEAD_BYTES, SocketConnection, SocketNetwork
 from understudy.clusters.processes.cluster_view import ClusterView
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.foundation.eventlog.fences import SWITCHES
+from understudy.foundation.eventlog.records import ProcessExiting, ProcessStarted
 from understudy.foundation.wire.network import Connection, ConnectionFailed, ConnectionLost, Network
 from understudy.foundation.zk.client import Create, Created
 from understudy.foundation.zk.kazoo_client import KazooZooKeeper
+from understudy.history.reading.reader import read
 
 
 async def echo(connection: Connection) -> None:
@@ -403,6 +407,28 @@ def test_each_start_is_an_incarnation_of_the_event_log(tmp_path: Path) -> None:
     config = read_config({"broker.id": "7", "zookeeper.connect": "z", "log.dir": str(tmp_path)})
     assert [real_world(config).events.incarnation for _ in range(3)] == [1, 2, 3]
     assert (tmp_path / "events" / "broker-7-0003-0001.jsonl").exists()
+
+
+@pytest.mark.parametrize("has_testbed", [False, True])
+def test_an_event_log_begins_with_the_clock_and_the_end_of_the_log_before(tmp_path: Path, has_testbed: bool) -> None:
+    properties = {"broker.id": "7", "zookeeper.connect": "z", "log.dir": str(tmp_path)}
+    if has_testbed:
+        properties["understudy.run.testbed"] = "true"
+    world = real_world(read_config(properties))
+    world.events.append(ProcessExiting(reason="SIGTERM"))
+    real_world(read_config(properties))
+    first, _, second = read([tmp_path]).records
+    machine, boot = clock_identity()
+    assert first.data == ProcessStarted(
+        role="broker",
+        broker_id=7,
+        pid=os.getpid(),
+        software="understudy",
+        machine=machine,
+        boot=boot,
+        has_testbed=has_testbed,
+    )
+    assert second.data == msgspec.structs.replace(first.data, after_seq=2)
 
 
 # ------------------------------------------------------------------ the process
