@@ -15,12 +15,11 @@ from understudy.clusters.cluster import ClusterError, Unsupported
 from understudy.clusters.containers.compose_project import ComposeProject, Service
 from understudy.clusters.control.verbs import ANSWER_TIMEOUT_S, VerbOutcome, VerbRequest, left_out, note_of
 from understudy.clusters.processes.cluster_view import ClusterView
-from understudy.clusters.processes.run_folder import this_process
-from understudy.clusters.processes.testbed_log import TestbedLog
+from understudy.clusters.processes.testbed_log import EVENTS, NODE, TestbedLog
 from understudy.clusters.targets import Resolver
 from understudy.clusters.values import Target
 from understudy.clusters.verb_table import GONE, PAUSED, RUNNING, VERBS
-from understudy.foundation.eventlog.records import FaultInjected, ProcessStarted
+from understudy.foundation.eventlog.records import FaultInjected
 
 T = TypeVar("T")
 
@@ -154,14 +153,13 @@ class ComposeVerbs:
         Raises:
             ClusterError: its folder cannot be written, or the compose file shares none with the brokers.
         """
-        folder = self._project.events_folder / "testbed" / "events"
+        folder = self._project.events_folder
         try:
             events = TestbedLog(folder, run=self._run)
-            events.append(ProcessStarted(role="testbed", pid=this_process().pid))
         except OSError as error:
             raise ClusterError(
-                f"nothing was done: it cannot be recorded in {folder}: {error.strerror}; the folder belongs to the "
-                "user of the containers (uid 1000)"
+                f"nothing was done: it cannot be recorded in {folder / NODE / EVENTS}: {error.strerror}; the folder "
+                "belongs to the user of the containers (uid 1000)"
             ) from None
         try:
             yield events

@@ -21,8 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         OSError: it cannot be written.
     """
     options = _parser().parse_args(arguments)
-    events = TestbedLog(options.events, run=options.run)
-    events.begin(
+    events = TestbedLog(options.folder, run=options.run)
+    events.describe(
         RunDescribed(world=options.world), brokers=options.brokers, session_timeout_ms=options.session_timeout_ms
     )
     events.close("the run is described")
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m understudy.clusters.processes.describe_run", description=__doc__)
-    parser.add_argument("events", type=Path, metavar="FOLDER", help="the folder of the event log")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the run folder; the event log is in it")
     parser.add_argument("--run", required=True, help="the run id, as in the brokers' understudy.run.id")
     parser.add_argument("--world", required=True, help="where the brokers run, for example containers")
     parser.add_argument("--brokers", type=int, required=True, help="how many brokers the cluster has")

@@ -21,6 +21,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.clients.admin_client import AdminClient
@@ -127,12 +129,15 @@ class LocalCluster(LinkFaults):
             "default.replication.factor": str(min(3, brokers)),
             "controlled.shutdown.retry.backoff.ms": "500",
             "understudy.run.id": self.run,
+            "understudy.run.testbed": "true",
             **(properties or {}),
         }
         self._broker_process = functools.partial(
             BrokerProcess, properties=self._properties, environment=environment, forked=forked
         )
-        self._described = described or RunDescribed()
+        self._described = msgspec.structs.replace(
+            described or RunDescribed(), without_log=tuple(f"broker-{broker_id}" for broker_id in self._kafka_brokers)
+        )
         self._racks = dict(zip(range(1, brokers + 1), itertools.cycle(racks or [None]), strict=False))
         self._brokers: dict[int, BrokerProcess] = {}
         self._view: ClusterView | None = None
@@ -251,9 +256,9 @@ class LocalCluster(LinkFaults):
         for address in self._addresses.values():
             check_free(address)
         self._earlier = run_folder.claim(self.directory)
-        self._events = TestbedLog(self.directory / "testbed" / "events", run=self.run)
+        self._events = TestbedLog(self.directory, run=self.run)
         timeout = self._properties["zookeeper.session.timeout.ms"]
-        self._events.begin(
+        self._events.describe(
             self._described, brokers=len(self._racks), session_timeout_ms=int(timeout) if timeout.isdecimal() else None
         )
         self._brokers = {broker_id: self._process(broker_id, rack) for broker_id, rack in self._racks.items()}

@@ -2,46 +2,65 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
 
+from understudy.brokers.machine.clock_identity import clock_identity
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.clusters.processes import run_folder
 from understudy.clusters.software import software_commit, software_version
-from understudy.foundation.eventlog.files import JsonLinesFiles
+from understudy.foundation.eventlog.files import JsonLinesFiles, last_record, log_files
 from understudy.foundation.eventlog.log import EventLog
-from understudy.foundation.eventlog.records import Payload, ProcessExiting, ProcessStarted, RunDescribed
+from understudy.foundation.eventlog.records import LogSeen, Payload, ProcessExiting, ProcessStarted, RunDescribed
+
+NODE = "testbed"
+EVENTS = "events"
 
 
 class TestbedLog:
-    """Writes the records of the testbed: how the run was set up, injected faults, and steps of experiments.
+    """Writes the records of the testbed: how the run was set up, injected faults, steps, and the ends of all logs.
+
+    The first record, `ProcessStarted`, is written at once.
 
     Args:
-        folder: the folder of the log's files.
+        folder: the folder of the run. Each node's event log is in `NODE/events`; this one is in `testbed/events`.
         run: the run id of every record.
+
+    Raises:
+        OSError: the log cannot be written.
     """
 
     __test__ = False  # pytest takes classes whose name begins with Test for tests
 
     def __init__(self, folder: Path, *, run: str) -> None:
-        self._files = JsonLinesFiles(folder, "testbed")
+        self._folder = folder
+        self._files = JsonLinesFiles(folder / NODE / EVENTS, NODE)
         self._events = EventLog(
-            run=run,
-            node="testbed",
-            incarnation=self._files.incarnation,
-            clock=MachineClock(),
-            write=self._files.write,
+            run=run, node=NODE, incarnation=self._files.incarnation, clock=MachineClock(), write=self._files.write
+        )
+        identity = clock_identity()
+        self.append(
+            ProcessStarted(
+                role="testbed",
+                pid=run_folder.this_process().pid,
+                machine=identity.machine,
+                boot=identity.boot,
+                after_seq=self._files.after_seq(run),
+                has_testbed=True,
+            )
         )
 
-    def begin(self, described: RunDescribed, *, brokers: int, session_timeout_ms: int | None) -> None:
-        """Write the first records: that the process has started, and how the run is set up.
+    def describe(self, described: RunDescribed, *, brokers: int, session_timeout_ms: int | None) -> None:
+        """Record how the run is set up.
 
         Args:
-            described: the fields that only the experiment can set, for example the planned fault. Without a `world`,
-                the brokers are processes of this machine.
+            described: the fields that only the caller can set, for example the planned fault. Without a `world`, the
+                brokers are processes of this machine.
         """
-        self.append(ProcessStarted(role="testbed", pid=run_folder.this_process().pid))
         self.append(
             msgspec.structs.replace(
                 described,
@@ -58,6 +77,24 @@ class TestbedLog:
         self._events.append(payload)
 
     def close(self, reason: str) -> None:
-        """Write the last record, and close the file."""
+        """Write the last records, the ends of the nodes' logs and of this one, and close the file.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        for seen in _logs_seen(self._folder, self._events.run):
+            self.append(seen)
         self.append(ProcessExiting(reason=reason))
         self._files.close()
+
+
+def _logs_seen(folder: Path, run: str) -> Iterator[LogSeen]:
+    """Return the end of the last log of each other node, if that log belongs to this run and can be read."""
+    for events in sorted(folder.glob(f"*/{EVENTS}")):
+        with contextlib.suppress(OSError):
+            for node, files in groupby(log_files(events), lambda file: file.node):
+                of_node = list(files)
+                incarnation = of_node[-1].incarnation
+                last = last_record([file for file in of_node if file.incarnation == incarnation])
+                if node != NODE and last is not None and last.run == run:
+                    yield LogSeen(node=node, incarnation=incarnation, seq=last.seq)
