@@ -7,7 +7,7 @@ import msgspec
 from devtools.pages.event_log import section
 from devtools.pages.source import attribute_docstrings, classes, docstring, parse
 from devtools.pages.text import paragraph
-from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics
+from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
 from understudy.history.metrics.row_tables import ROW_TABLES
 
 NAME = "reference/tables.md"
@@ -52,11 +52,12 @@ def page() -> str:
 def without_description() -> list[str]:
     """The tables and columns that their source does not describe."""
     found = {**classes(parse(_SOURCE)), **classes(parse(_ROWS_SOURCE))}
+    of_all = attribute_docstrings(found[Table.__name__])
     return [
         f"{table.__name__}.{field.name}"
         for table in (*TABLES.values(), *ROW_TABLES.values())
         for field in msgspec.structs.fields(table)
-        if field.name not in attribute_docstrings(found[table.__name__])
+        if field.name not in of_all | attribute_docstrings(found[table.__name__])
     ] + [name for name in TABLES if name not in RunMetrics.__struct_fields__]
 
 

@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from understudy.foundation.cluster.grouping import grouped
 from understudy.history.metrics.metric_tables import PHASES, Failover, RunMetrics, Settings
+from understudy.history.metrics.settings import SETTING_NAMES
 from understudy.history.reading.run_records import micros
 
-SETTINGS: tuple[str, ...] = tuple(Settings.__struct_fields__)
+SETTINGS: tuple[str, ...] = SETTING_NAMES
 """Names of the settings by which runs can be grouped."""
 UNKNOWN = "unknown"
 """Text for a setting that a run's records do not contain."""

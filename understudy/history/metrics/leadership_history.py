@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -25,9 +24,10 @@ from understudy.foundation.eventlog.records import (
     ProcessExiting,
     TopicsChanged,
 )
+from understudy.history.metrics.instants import Instant, instant, within_us
 from understudy.history.metrics.metric_tables import PartitionNumbers
 from understudy.history.metrics.silences import Silences
-from understudy.history.reading.run_records import At, RunRecords, StateRecord, broker_node, firsts, millis
+from understudy.history.reading.run_records import At, Key, RunRecords, StateRecord, broker_node, firsts, millis
 
 UNCLEAN = "unclean"
 NO_ELECTION = ("alter-partition", "isr-removal")
@@ -48,11 +48,12 @@ class LeadershipHistory:
         elected_by_why: the number of these states that count as an election.
     """
 
-    def __init__(self, run: RunRecords, end: int) -> None:
+    def __init__(self, run: RunRecords, end: Instant) -> None:
         self.records_by_why: Counter[str] = Counter()
         self.written_by_why: Counter[str] = Counter()
         self.elected_by_why: Counter[str] = Counter()
         self._end = end
+        self._clocks = run.clocks
         self._down = _down_times(run)
         self._topics: dict[str, dict[int, _PartitionHistory]] = {}
         self._deleted: dict[str, _State] = {}
@@ -61,15 +62,15 @@ class LeadershipHistory:
         self._ended_spans: list[LeadershipSpan] | None = None
 
     @classmethod
-    def of(cls, run: RunRecords, end: int) -> LeadershipHistory:
-        """Fold every state of the run, until `end` in microseconds."""
+    def of(cls, run: RunRecords, end: Instant) -> LeadershipHistory:
+        """Fold every state of the run, until its `end`."""
         history = cls(run, end)
         for record in run.states:
             history._add(record)
         return history
 
     @classmethod
-    def spans(cls, run: RunRecords, end: int) -> Iterator[LeadershipSpan]:
+    def spans(cls, run: RunRecords, end: Instant) -> Iterator[LeadershipSpan]:
         """Fold every state of the run, and yield each as soon as the next one of its partition is known."""
         history = cls(run, end)
         ended = history._ended_spans = []
@@ -79,7 +80,8 @@ class LeadershipHistory:
             ended.clear()
         for partitions in history._topics.values():
             for partition in partitions.values():
-                history._end_span(partition, end)
+                if partition.last is not None:
+                    history._end_span(partition, end.us, history._leaderless(partition.last, end))
         yield from ended
 
     def rows(self) -> tuple[PartitionNumbers, ...]:
@@ -94,16 +96,16 @@ class LeadershipHistory:
         data = record.read()
         if isinstance(data, TopicsChanged):
             for topic in data.deleted:
-                self._delete(topic, _State(record.key.us, record.controller_epoch, _DELETED, None))
+                self._delete(topic, _State(record.key, record.controller_epoch, _DELETED, None))
             return
         if isinstance(data, ContextLoaded):
             for loaded in data.partitions:
-                self._next(loaded, _State(record.key.us, data.epoch, _LOADED, loaded))
+                self._next(loaded, _State(record.key, data.epoch, _LOADED, loaded))
             return
         self.records_by_why[data.why] += 1
         self.written_by_why[data.why] += len(data.partitions)
         for written in data.partitions:
-            state = _State(record.key.us, written.controller_epoch, data.why, written)
+            state = _State(record.key, written.controller_epoch, data.why, written)
             history = self._next(written, state)
             history.writes += 1
 
@@ -127,8 +129,11 @@ class LeadershipHistory:
         if before is not None:
             if state.writer_epoch < before.writer_epoch:
                 return
-            history.leaderless_us += self._leaderless(before, state.since)
-            self._end_span(history, state.since)
+            until = instant(state.key)
+            leaderless = self._leaderless(before, until)
+            history.leaderless_us += leaderless.us
+            history.leaderless_within_us += leaderless.within_us
+            self._end_span(history, state.key.us, leaderless)
         history.last, history.is_elected = state, False
         now = state.leadership
         was = before.leadership if before is not None else None
@@ -143,7 +148,7 @@ class LeadershipHistory:
             history.unclean_elections += state.why == UNCLEAN
             history.clean_elections += state.why != UNCLEAN
 
-    def _end_span(self, history: _PartitionHistory, until: int) -> None:
+    def _end_span(self, history: _PartitionHistory, until: int, leaderless: _Leaderless) -> None:
         state = history.last
         if self._ended_spans is None or state is None or state.leadership is None:
             return
@@ -153,27 +158,36 @@ class LeadershipHistory:
                 writer_epoch=state.writer_epoch,
                 why=state.why,
                 is_election=history.is_elected,
-                since=state.since,
-                until=max(state.since, until),
-                leaderless_us=self._leaderless(state, until),
+                since=state.key.us,
+                until=max(state.key.us, until),
+                leaderless_us=leaderless.us,
+                leaderless_within_us=leaderless.within_us,
             )
         )
 
-    def _leaderless(self, state: _State, until: int) -> int:
+    def _leaderless(self, state: _State, until: Instant) -> _Leaderless:
+        """Return for how long a partition in some state was without a leader before `until` and the run's end."""
         if state.leadership is None:
-            return 0
-        since, until = min(state.since, self._end), min(until, self._end)
-        if state.leadership.leader < 0:
-            return until - since
-        spells = self._down.get(broker_node(state.leadership.leader), ())
-        first = bisect_right(spells, since, key=itemgetter(1))
-        last = bisect_left(spells, until, key=itemgetter(0))
-        return sum(min(until, up) - max(since, fell) for fell, up in spells[first:last])
+            return _NOT_LEADERLESS
+        is_led = state.leadership.leader >= 0
+        spells = self._down.get(broker_node(state.leadership.leader), ()) if is_led else (_ALWAYS_DOWN,)
+        if not spells:
+            return _NOT_LEADERLESS
+        since, until = min(instant(state.key), self._end), min(until, self._end)
+        first = bisect_right(spells, since.us, key=_up_us)
+        last = bisect_left(spells, until.us, key=_fell_us)
+        total = within = 0
+        for spell in spells[first:last]:
+            begin, end = max(since, spell.fell), min(until, spell.up)
+            total += end.us - begin.us
+            within += within_us(self._clocks, begin, end)
+        return _Leaderless(total, within)
 
     def _row(self, topic: str, partition: int, history: _PartitionHistory) -> PartitionNumbers:
         last = history.last
         assert last is not None, "a partition has a history because it has a state"
         now = last.leadership
+        leaderless = self._leaderless(last, self._end)
         return PartitionNumbers(
             topic=topic,
             partition=partition,
@@ -185,7 +199,8 @@ class LeadershipHistory:
             unclean_elections=history.unclean_elections,
             isr_shrinks=history.isr_shrinks,
             isr_expands=history.isr_expands,
-            leaderless_ms=millis(history.leaderless_us + self._leaderless(last, self._end)),
+            leaderless_ms=millis(history.leaderless_us + leaderless.us),
+            leaderless_within_ms=millis(history.leaderless_within_us + leaderless.within_us),
         )
 
 
@@ -199,12 +214,23 @@ class LeadershipSpan(msgspec.Struct, frozen=True, gc=False):
     since: int
     until: int
     leaderless_us: int
+    leaderless_within_us: int
+
+
+class _Leaderless(NamedTuple):
+    """For how long a partition was without a leader, and by how much the clocks allow this to be wrong."""
+
+    us: int
+    within_us: int
+
+
+_NOT_LEADERLESS = _Leaderless(0, 0)
 
 
 class _State(msgspec.Struct, frozen=True, gc=False):
-    """A partition's state from `since` on, in microseconds."""
+    """A partition's state from the record on that has it."""
 
-    since: int
+    key: Key
     writer_epoch: int
     why: str
     """`why` of the `LeadershipWritten`; or `loaded`, or `deleted`."""
@@ -224,6 +250,7 @@ class _PartitionHistory:
     isr_shrinks: int = 0
     isr_expands: int = 0
     leaderless_us: int = 0
+    leaderless_within_us: int = 0
 
 
 def _is_election(was: Leadership | None, now: Leadership, why: str) -> bool:
@@ -234,55 +261,82 @@ def _is_election(was: Leadership | None, now: Leadership, why: str) -> bool:
 
 class _Mark(NamedTuple):
     node: str
-    us: int
+    at: Instant
     is_up: bool
 
+    @property
+    def order(self) -> tuple[str, int, bool]:
+        """Sorts marks: at the same microsecond a node is up after it was down."""
+        return (self.node, self.at.us, self.is_up)
 
-_FOR_EVER = 2**62
+
+class _Spell(NamedTuple):
+    """A time during which a node was down."""
+
+    fell: Instant
+    up: Instant
 
 
-def _down_times(run: RunRecords) -> dict[str, list[tuple[int, int]]]:
-    """Return for each node the times during which it was down, in microseconds."""
-    marks = [_Mark(at.data.target, at.us, False) for at in run.of(FaultInjected) if at.data.fault in DOWN_FAULTS]
-    marks += [_Mark(at.data.target, at.us, True) for at in run.of(FaultInjected) if at.data.fault in UP_FAULTS]
-    marks += [_Mark(at.node, at.us, False) for at in run.of(PointReached)]
-    marks += [_Mark(at.node, at.us, False) for at in run.of(ProcessExiting)]
-    marks += [_Mark(at.node, at.us, True) for at in run.of(BrokerRegistered)]
+_FOR_EVER = Instant(2**62, ("", 0))
+_ALWAYS_DOWN = _Spell(Instant(-1, ("", 0)), _FOR_EVER)
+
+
+def _fell_us(spell: _Spell) -> int:
+    return spell.fell.us
+
+
+def _up_us(spell: _Spell) -> int:
+    return spell.up.us
+
+
+def _down_times(run: RunRecords) -> dict[str, list[_Spell]]:
+    """Return for each node the times during which it was down."""
+    marks = [
+        _Mark(at.data.target, instant(at.key), False) for at in run.of(FaultInjected) if at.data.fault in DOWN_FAULTS
+    ]
+    marks += [
+        _Mark(at.data.target, instant(at.key), True) for at in run.of(FaultInjected) if at.data.fault in UP_FAULTS
+    ]
+    marks += [_Mark(at.node, instant(at.key), False) for at in run.of(PointReached)]
+    marks += [_Mark(at.node, instant(at.key), False) for at in run.of(ProcessExiting)]
+    marks += [_Mark(at.node, instant(at.key), True) for at in run.of(BrokerRegistered)]
     for changed in run.of(BrokersChanged):
-        marks += [_Mark(broker_node(broker), changed.us, True) for broker in (*changed.data.new, *changed.data.bounced)]
-    down: dict[str, list[tuple[int, int]]] = {}
-    for node, own in groupby(sorted([*marks, *_silences(run, marks)]), key=lambda mark: mark.node):
-        fell: int | None = None
+        at = instant(changed.key)
+        marks += [_Mark(broker_node(broker), at, True) for broker in (*changed.data.new, *changed.data.bounced)]
+    down: dict[str, list[_Spell]] = {}
+    in_order = sorted([*marks, *_silences(run, marks)], key=lambda mark: mark.order)
+    for node, own in groupby(in_order, key=lambda mark: mark.node):
+        fell: Instant | None = None
         for mark in own:
             if mark.is_up and fell is not None:
-                down.setdefault(node, []).append((fell, mark.us))
+                down.setdefault(node, []).append(_Spell(fell, mark.at))
                 fell = None
             elif not mark.is_up and fell is None:
-                fell = mark.us
+                fell = mark.at
         if fell is not None:
-            down.setdefault(node, []).append((fell, _FOR_EVER))
+            down.setdefault(node, []).append(_Spell(fell, _FOR_EVER))
     return down
 
 
 def _silences(run: RunRecords, known: Iterable[_Mark]) -> Iterator[_Mark]:
     """Yield the beginning of the silence of each broker that was seen to be gone, unless it was known to be down."""
-    marks = grouped((mark.node, mark) for mark in sorted(known))
+    marks = grouped((mark.node, mark) for mark in sorted(known, key=lambda mark: mark.order))
     silences, registered = Silences(run), grouped((at.node, at) for at in run.of(BrokerRegistered))
-    for node, us in _gone_brokers(run, registered):
-        before = [mark for mark in marks.get(node, ()) if mark.us <= us]
+    for node, seen in _gone_brokers(run, registered):
+        before = [mark for mark in marks.get(node, ()) if mark.at.us <= seen.us]
         if before and not before[-1].is_up:
             continue
-        own = [at for at in registered.get(node, ()) if at.us <= us]
-        began = silences.began(own[-1].incarnation, us) if own else None
-        yield _Mark(node, us if began is None else began, False)
+        own = [at for at in registered.get(node, ()) if at.us <= seen.us]
+        began = silences.began(own[-1].incarnation, seen) if own else None
+        yield _Mark(node, began or seen, False)
 
 
 def _gone_brokers(
     run: RunRecords, registered: Mapping[str, Sequence[At[BrokerRegistered]]]
-) -> Iterator[tuple[str, int]]:
-    """Yield the node of each broker that a controller saw to be gone, with the time in microseconds."""
+) -> Iterator[tuple[str, Instant]]:
+    """Yield the node of each broker that a controller saw to be gone, and when."""
     for changed in run.of(BrokersChanged):
-        yield from ((broker_node(broker), changed.us) for broker in changed.data.dead)
+        yield from ((broker_node(broker), instant(changed.key)) for broker in changed.data.dead)
     ready = firsts(((at.incarnation, at.data.epoch), at) for at in run.of(ControllerReady))
     for elected in run.of(ControllerElected):
         took_over = ready.get((elected.incarnation, elected.data.epoch))
@@ -290,4 +344,4 @@ def _gone_brokers(
             live = set(map(broker_node, took_over.data.brokers))
             for node, records in registered.items():
                 if node not in live and records[0].us <= elected.us:
-                    yield node, elected.us
+                    yield node, instant(elected.key)

@@ -26,8 +26,11 @@ import msgspec
 class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A row of a table. All times are milliseconds, to the microsecond; `None` if the run has no such number."""
 
+    doubt: tuple[str, ...] = ()
+    """The columns of this row that could have other values if no record of the run were missing, sorted."""
 
-DEFINITIONS = 1
+
+DEFINITIONS = 2
 """Version of the meanings of numbers, raised if one changes in the same column. Lakes compute older numbers again."""
 
 
@@ -99,8 +102,12 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     """`Reign.ended_at_ms` of the reign before."""
     detection_ms: float | None
     """From the loss until it is noticed: mostly ZooKeeper's session timeout."""
+    detection_within_ms: float | None
+    """The clocks of the two records allow `detection_ms` to be wrong by at most this; 0 on one clock."""
     election_ms: float | None
     """From noticing to `ControllerElected`."""
+    election_within_ms: float | None
+    """As `detection_within_ms`, for `election_ms`."""
     takeover_ms: float | None
     """From `ControllerElected` to `ControllerReady`: the cluster's state is read, its requests are in channels. It is
     `reading + deciding + writing`, if these are known."""
@@ -121,6 +128,8 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
     with the same cause as its `ControllerElected`, which must have one. `None` if none was answered."""
     outage_ms: float | None
     """From the loss to `ControllerReady`: how long the cluster had no controller."""
+    outage_within_ms: float | None
+    """As `detection_within_ms`, for `outage_ms`."""
     requests: int | None
     """Requests of the takeover, each counted once (`attempt` 1). `None` if the `ControllerElected` has no cause."""
     unanswered: int | None
@@ -134,6 +143,14 @@ class Failover(Table, frozen=True, kw_only=True, gc=False):
         """Return the length of one of `PHASES`, or of the `outage`."""
         found: float | None = getattr(self, f"{name}_ms")
         return found
+
+    def time_within_ms(self, name: str) -> float:
+        """Return by how much the length of one of `PHASES`, or of the `outage`, may be wrong; 0 on one clock.
+
+        The takeover and the propagation lie between records of one process.
+        """
+        found: float | None = getattr(self, f"{name}_within_ms", None)
+        return found or 0.0
 
 
 PHASES = ("detection", "election", "takeover", "propagation")
@@ -184,6 +201,8 @@ class PartitionNumbers(Table, frozen=True, kw_only=True, gc=False):
     """States whose ISR has a broker that the one before lacks."""
     leaderless_ms: float
     """How long it was without a leader, from its first state to the run's end or its deletion."""
+    leaderless_within_ms: float
+    """The clocks of the records allow `leaderless_ms` to be wrong by at most this; 0 on one clock."""
 
 
 class Elections(Table, frozen=True, kw_only=True, gc=False):
@@ -320,6 +339,8 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     controller or leader.
     """
 
+    is_complete: bool
+    """Whether `missing` has no row. Rows that are missing altogether cannot be in doubt, but the counts of rows are."""
     started_ms: float
     """Milliseconds since 1970 UTC: the smallest wall clock."""
     ended_at_ms: float
@@ -336,10 +357,14 @@ class Totals(Table, frozen=True, kw_only=True, gc=False):
     """From the run's first `ControllerReady` to its end, less all the time from a reign's `ControllerReady` to its
     end. `None` if no reign has a `ControllerReady`: the cluster may never have had a controller, or the log may lack
     the controller's records."""
+    without_controller_within_ms: float | None
+    """The clocks of the records allow `without_controller_ms` to be wrong by at most this; 0 on one clock."""
     partitions: int
     """Rows of `partitions`, deleted ones included."""
     leaderless_ms: float
     """Partition-milliseconds without a leader."""
+    leaderless_within_ms: float
+    """As `without_controller_within_ms`, for `leaderless_ms`."""
     leaderless_partitions: int
     """Partitions that were without a leader for any time."""
     clean_elections: int
@@ -469,6 +494,8 @@ TABLES: dict[str, type[Table]] = {
     "fence_hits": FenceHits,
     "events": EventNumbers,
     "moments": Moment,
+    "missing": Missing,
+    "clocks": Clock,
 }
 """Tables by the names that they have in `RunMetrics` and on disk."""
 
@@ -482,5 +509,7 @@ SORTED_BY: dict[str, tuple[str, ...]] = {
     "refusals": ("api", "error"),
     "fence_hits": ("fence", "node", "what", "offered", "known"),
     "events": ("event",),
+    "missing": ("from_ms", "until_ms", "node", "incarnation", "kind"),
+    "clocks": ("node", "incarnation", "mono_ms"),
 }
 """Columns that order a table's rows and identify each within a run."""

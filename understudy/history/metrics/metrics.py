@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import (
@@ -19,13 +20,16 @@ from understudy.foundation.eventlog.records import (
     FenceHit,
     LeadershipNotWritten,
     PointReached,
+    ProcessStarted,
     RequestFailed,
     RequestSent,
     ResponseReceived,
     StepReached,
 )
+from understudy.history.metrics.instants import Instant, instant, last_instant, within_us
 from understudy.history.metrics.leadership_history import LeadershipHistory
 from understudy.history.metrics.metric_tables import (
+    Clock,
     Elections,
     EventNumbers,
     FailedElections,
@@ -40,10 +44,12 @@ from understudy.history.metrics.metric_tables import (
 )
 from understudy.history.metrics.reigns import ReignTimes, failover_rows, find_reigns
 from understudy.history.metrics.settings import settings_row
-from understudy.history.reading.missing import find_missing
+from understudy.history.reading.clocks import ClockPoint, MachineClock
+from understudy.history.reading.missing import MissingRecords, find_missing
 from understudy.history.reading.run_records import (
     RunRecords,
     first_by_cause,
+    firsts,
     micros,
     millis,
     optional_millis,
@@ -58,13 +64,17 @@ def measure(run: str, records: Iterable[Envelope]) -> RunMetrics:
     return measure_records(run, RunRecords.from_envelopes(records))
 
 
-def measure_records(run: str, found: RunRecords) -> RunMetrics:
+def measure_records(run: str, found: RunRecords, missing: Sequence[MissingRecords] | None = None) -> RunMetrics:
     """Compute all tables of one run.
+
+    Args:
+        missing: the stretches in which records are missing; by default those that `find_missing` finds.
 
     Raises:
         msgspec.MsgspecError: a record that is read from its file again is damaged.
         OSError: its file cannot be read.
     """
+    missing = find_missing(found) if missing is None else tuple(missing)
     reigns = find_reigns(found)
     end = end_of_run(found, reigns)
     history = LeadershipHistory.of(found, end)
@@ -74,7 +84,7 @@ def measure_records(run: str, found: RunRecords) -> RunMetrics:
     return RunMetrics(
         run=run,
         settings=settings_row(found),
-        totals=_totals(found, reigns, end, partitions, requests, fence_hits),
+        totals=_totals(found, not missing, reigns, end, partitions, requests, fence_hits),
         reigns=tuple(reign.row() for reign in reigns),
         failovers=tuple(failover_rows(found, reigns)),
         partitions=partitions,
@@ -85,7 +95,8 @@ def measure_records(run: str, found: RunRecords) -> RunMetrics:
         fence_hits=fence_hits,
         events=event_rows(found),
         moments=moment_rows(found),
-        missing=missing_rows(found),
+        missing=missing_rows(missing),
+        clocks=clock_rows(found),
     )
 
 
@@ -94,9 +105,9 @@ def nearest_rank(values: Sequence[int], percent: int) -> int | None:
     return values[(percent * len(values) + 99) // 100 - 1] if values else None
 
 
-def end_of_run(run: RunRecords, reigns: Sequence[ReignTimes]) -> int:
-    """Return the end of the run, as `Totals` defines it, in microseconds."""
-    last = run.signs.last_us
+def end_of_run(run: RunRecords, reigns: Sequence[ReignTimes]) -> Instant:
+    """Return the end of the run, as `Totals` defines it."""
+    last = last_instant(run)
     if not reigns:
         return last
     final = reigns[-1]
@@ -104,7 +115,7 @@ def end_of_run(run: RunRecords, reigns: Sequence[ReignTimes]) -> int:
     if ended is None or final.loss.ended_by not in ORDERLY_ENDS:
         return last
     others = (node for node in run.signs.nodes if node.startswith("broker-") and node != final.elected.node)
-    return last if any(run.signs.last_of(node) > ended for node in others) else ended
+    return last if any(run.signs.last_of(node) > ended.us for node in others) else ended
 
 
 def election_rows(history: LeadershipHistory) -> tuple[Elections, ...]:
@@ -215,39 +226,74 @@ def moment_rows(run: RunRecords) -> tuple[Moment, ...]:
     )
 
 
-def missing_rows(run: RunRecords) -> tuple[Missing, ...]:
+def missing_rows(missing: Iterable[MissingRecords]) -> tuple[Missing, ...]:
     return tuple(
         Missing(
-            node=missing.node,
-            incarnation=missing.incarnation or None,
-            from_ms=millis(missing.from_us),
-            until_ms=millis(missing.until_us),
-            kind=missing.kind,
-            evidence=missing.evidence,
-            witness=missing.witness,
+            node=stretch.node,
+            incarnation=stretch.incarnation or None,
+            from_ms=millis(stretch.from_us),
+            until_ms=millis(stretch.until_us),
+            kind=stretch.kind,
+            evidence=stretch.evidence,
+            witness=stretch.witness,
         )
-        for missing in find_missing(run)
+        for stretch in missing
     )
+
+
+def clock_rows(run: RunRecords) -> tuple[Clock, ...]:
+    """Return the points of the clock of each incarnation; on one clock there is nothing to add to it."""
+    started = firsts((at.incarnation, at.data) for at in run.of(ProcessStarted))
+    rows = []
+    for node, incarnation in sorted(run.signs.incarnations):
+        process = started.get((node, incarnation))
+        clock = MachineClock(
+            machine=process.machine if process else "",
+            boot=process.boot if process else "",
+            points=(ClockPoint(0, 0, 0),),
+            evidence="reference",
+        )
+        if run.clocks.clocks:
+            clock = run.clocks.clocks[run.clocks.number((node, incarnation))]
+        rows += [
+            Clock(
+                node=node,
+                incarnation=incarnation,
+                machine=clock.machine,
+                boot=clock.boot,
+                mono_ms=millis(point.clock_us),
+                offset_ms=millis(point.offset_us),
+                within_ms=millis(point.within_us),
+                evidence=clock.evidence,
+            )
+            for point in clock.points
+        ]
+    return tuple(rows)
 
 
 def _totals(
     run: RunRecords,
+    is_complete: bool,
     reigns: Sequence[ReignTimes],
-    end: int,
+    end: Instant,
     partitions: Sequence[PartitionNumbers],
     requests: Sequence[Requests],
     fence_hits: Sequence[FenceHits],
 ) -> Totals:
+    without = _without_controller(run, reigns, end)
     return Totals(
+        is_complete=is_complete,
         started_ms=run.started_ms,
-        ended_at_ms=millis(end),
+        ended_at_ms=millis(end.us),
         nodes=len(run.signs.nodes),
         incarnations=len(run.signs.incarnations),
         records=run.signs.count,
         controllers=len(reigns),
-        without_controller_ms=optional_millis(_without_controller(reigns, end)),
+        without_controller_ms=millis(without.us) if without else None,
+        without_controller_within_ms=millis(without.within_us) if without else None,
         partitions=len(partitions),
         leaderless_ms=millis(sum(micros(row.leaderless_ms) for row in partitions)),
+        leaderless_within_ms=millis(sum(micros(row.leaderless_within_ms) for row in partitions)),
         leaderless_partitions=sum(row.leaderless_ms > 0 for row in partitions),
         clean_elections=sum(row.clean_elections for row in partitions),
         unclean_elections=sum(row.unclean_elections for row in partitions),
@@ -259,15 +305,24 @@ def _totals(
     )
 
 
-def _without_controller(reigns: Sequence[ReignTimes], end: int) -> int | None:
-    """Return the time between reigns, which do not overlap, in microseconds; None if none was ever ready."""
+class _Duration(NamedTuple):
+    """A sum of times in microseconds, and by how much the clocks allow it to be wrong."""
+
+    us: int
+    within_us: int
+
+
+def _without_controller(run: RunRecords, reigns: Sequence[ReignTimes], end: Instant) -> _Duration | None:
+    """Return the time between reigns, which do not overlap; None if none was ever ready."""
     spans = []
     for reign in reigns:
         if reign.ready is not None:
-            since = min(reign.ready.us, end)
+            since = min(instant(reign.ready.key), end)
             until = end if reign.loss.ended is None else min(reign.loss.ended, end)
             spans.append((since, max(until, since)))
     if not spans:
         return None
-    first_ready = min(since for since, _ in spans)
-    return end - first_ready - sum(until - since for since, until in spans)
+    first_ready = min(since.us for since, _ in spans)
+    total = end.us - first_ready - sum(until.us - since.us for since, until in spans)
+    ends, begins = [until for _, until in spans], [*(since for since, _ in spans[1:]), end]
+    return _Duration(total, sum(within_us(run.clocks, lost, ready) for lost, ready in zip(ends, begins, strict=True)))

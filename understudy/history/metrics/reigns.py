@@ -25,8 +25,10 @@ from understudy.foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
+from understudy.history.metrics.instants import Instant, instant, within_us
 from understudy.history.metrics.metric_tables import Failover, Reign
 from understudy.history.metrics.silences import Silences
+from understudy.history.reading.clocks import RunClocks
 from understudy.history.reading.run_records import (
     At,
     Key,
@@ -45,9 +47,9 @@ UNDONE = ("resume", "continue", "heal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """When a reign ended and by what; times in microseconds."""
+    """When a reign ended and by what."""
 
-    ended: int | None
+    ended: Instant | None
     ended_by: str
     by_fault: bool
     noticed: Key | None
@@ -70,7 +72,7 @@ class ReignTimes:
             incarnation=self.elected.key.incarnation,
             elected_at_ms=millis(self.elected.us),
             ready_at_ms=optional_millis(self.ready.us if self.ready else None),
-            ended_at_ms=optional_millis(loss.ended),
+            ended_at_ms=optional_millis(loss.ended.us if loss.ended else None),
             ended_by=loss.ended_by,
             by_fault=loss.by_fault,
             noticed_at_ms=optional_millis(loss.noticed.us if loss.noticed else None),
@@ -147,18 +149,18 @@ class _Losses:
         fault = self._fault(elected, until)
         if fault is not None:
             noticed = self._noticed(elected, fault.key.us, until)
-            return Loss(ended=fault.key.us, ended_by=fault.fault, by_fault=True, noticed=noticed)
+            return Loss(ended=instant(fault.key), ended_by=fault.fault, by_fault=True, noticed=noticed)
         words = self._words(elected, until)
         if following is not None:
             noticed = self._noticed(elected, elected.us, until)
-            ended = self._run.signs.last_until(elected.incarnation, noticed.us if noticed else following.us)
+            last_us = self._run.signs.last_until(elected.incarnation, noticed.us if noticed else following.us)
+            ended = Instant(last_us, elected.incarnation)
             if words is None and noticed is not None:
-                began = self._silences.began(elected.incarnation, noticed.us)
-                ended = ended if began is None else began
+                ended = self._silences.began(elected.incarnation, instant(noticed)) or ended
             return Loss(ended=ended, ended_by=words.words if words else "silence", by_fault=False, noticed=noticed)
         if words is not None:
             return Loss(
-                ended=words.key.us,
+                ended=instant(words.key),
                 ended_by=words.words,
                 by_fault=False,
                 noticed=self._noticed(elected, words.key.us, until),
@@ -230,14 +232,17 @@ def _controller_gone(run: RunRecords) -> list[_Gone]:
 def failover_rows(run: RunRecords, reigns: list[ReignTimes]) -> list[Failover]:
     """Return one row for each reign that followed another."""
     takeovers, writes = _Takeovers(run), _TakeoverWrites(run)
-    return [_failover(before, reign, takeovers, writes) for before, reign in pairwise(reigns)]
+    return [_failover(before, reign, takeovers, writes, run.clocks) for before, reign in pairwise(reigns)]
 
 
-def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers, writes: _TakeoverWrites) -> Failover:
+def _failover(
+    before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers, writes: _TakeoverWrites, clocks: RunClocks
+) -> Failover:
     loss, elected, ready = before.loss, reign.elected, reign.ready
-    assert loss.ended is not None, "a reign that another follows has ended"
+    lost, began = loss.ended, instant(elected.key)
+    assert lost is not None, "a reign that another follows has ended"
     requests, answered, last_answer = takeovers.of(elected)
-    noticed = loss.noticed.us if loss.noticed else None
+    noticed = instant(loss.noticed) if loss.noticed else None
     loaded = writes.loaded(elected, ready) if ready else None
     written = writes.within(elected, loaded, ready.us) if ready and loaded is not None else None
     decided = ready.us - loaded - written if ready and loaded is not None and written is not None else None
@@ -250,15 +255,18 @@ def _failover(before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers, writ
         cause=loss.ended_by,
         by_fault=loss.by_fault,
         noticed_by=loss.noticed.node if loss.noticed else "",
-        lost_at_ms=millis(loss.ended),
-        detection_ms=None if noticed is None else millis(noticed - loss.ended),
-        election_ms=None if noticed is None else millis(elected.us - noticed),
+        lost_at_ms=millis(lost.us),
+        detection_ms=millis(noticed.us - lost.us) if noticed else None,
+        detection_within_ms=millis(within_us(clocks, lost, noticed)) if noticed else None,
+        election_ms=millis(elected.us - noticed.us) if noticed else None,
+        election_within_ms=millis(within_us(clocks, noticed, began)) if noticed else None,
         takeover_ms=millis(ready.us - elected.us) if ready else None,
         reading_ms=None if loaded is None else millis(loaded - elected.us),
         deciding_ms=optional_millis(decided),
         writing_ms=optional_millis(written),
         propagation_ms=optional_millis(propagated),
-        outage_ms=millis(ready.us - loss.ended) if ready else None,
+        outage_ms=millis(ready.us - lost.us) if ready else None,
+        outage_within_ms=millis(within_us(clocks, lost, instant(ready.key))) if ready else None,
         requests=requests,
         unanswered=None if requests is None else requests - answered,
         brokers=len(ready.data.brokers) if ready else None,

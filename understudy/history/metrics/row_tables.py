@@ -19,6 +19,7 @@ from understudy.foundation.eventlog.records import (
     RequestSent,
     ResponseReceived,
 )
+from understudy.history.metrics.instants import Instant
 from understudy.history.metrics.leadership_history import LeadershipHistory
 from understudy.history.metrics.metric_tables import Table
 from understudy.history.metrics.metrics import end_of_run
@@ -101,6 +102,8 @@ class LeadershipRow(Table, frozen=True, kw_only=True, gc=False):
     """When the record of the next state or of the topic's deletion was written; else the end of the run."""
     leaderless_ms: float
     """How long the partition was without a leader in between."""
+    leaderless_within_ms: float
+    """As in `PartitionNumbers`."""
 
 
 class EventRow(Table, frozen=True, kw_only=True, gc=False):
@@ -154,7 +157,11 @@ class FaultRow(Table, frozen=True, kw_only=True, gc=False):
     """The broker id of the next controller."""
     detection_ms: float | None
     """As in `Failover`."""
+    detection_within_ms: float | None
+    """As in `Failover`."""
     outage_ms: float | None
+    """As in `Failover`."""
+    outage_within_ms: float | None
     """As in `Failover`."""
     elections: int
     """Partitions for which a leader was elected between this fault and the next, or the end of the run."""
@@ -218,6 +225,7 @@ def _leadership_rows(run: RunRecords) -> Iterator[Table]:
             from_ms=millis(span.since),
             until_ms=millis(span.until),
             leaderless_ms=millis(span.leaderless_us),
+            leaderless_within_ms=millis(span.leaderless_within_us),
         )
 
 
@@ -251,7 +259,7 @@ def _by_event(records: Iterable[At[E]]) -> dict[tuple[Incarnation, int], At[E]]:
 
 def _fault_rows(run: RunRecords) -> Iterator[Table]:
     reigns = find_reigns(run)
-    ended = {reign.loss.ended: reign for reign in reigns if reign.loss.by_fault}
+    ended = {reign.loss.ended.us: reign for reign in reigns if reign.loss.ended and reign.loss.by_fault}
     followed = {row.previous_epoch: row for row in failover_rows(run, reigns)}
     faults = faults_of(run)
     elections = _elections_after([fault.key.us for fault in faults], run, end_of_run(run, reigns))
@@ -267,12 +275,14 @@ def _fault_rows(run: RunRecords) -> Iterator[Table]:
             next_epoch=failover.epoch if failover else None,
             next_controller=failover.broker if failover else None,
             detection_ms=failover.detection_ms if failover else None,
+            detection_within_ms=failover.detection_within_ms if failover else None,
             outage_ms=failover.outage_ms if failover else None,
+            outage_within_ms=failover.outage_within_ms if failover else None,
             elections=elected,
         )
 
 
-def _elections_after(times: Sequence[int], run: RunRecords, end: int) -> list[int]:
+def _elections_after(times: Sequence[int], run: RunRecords, end: Instant) -> list[int]:
     """Return how many leaders were elected from each of the sorted `times` on, before the next of them."""
     counts = [0] * (len(times) + 1)
     for span in LeadershipHistory.spans(run, end):

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from understudy.foundation.eventlog.records import ControllerReady, RunDescribed, SessionOpened
-from understudy.history.metrics.metric_tables import Settings
+from understudy.history.metrics.metric_tables import Settings, Table
 from understudy.history.reading.run_records import RunRecords
 
 BROKER_NODE = "broker-[0-9]+"
 """Regular expression for the names of nodes that are brokers."""
 
+SETTING_NAMES = tuple(name for name in Settings.__struct_fields__ if name not in Table.__struct_fields__)
+"""Names of the settings, which are columns of `Settings`."""
+
 
 def settings_row(run: RunRecords) -> Settings:
     """Return the settings of a run, from its `RunDescribed` records or derived from others."""
     described = [at.data for at in run.of(RunDescribed)]
-    known = {
+    known: dict[str, Any] = {
         name: next((value for each in described if (value := getattr(each, name)) not in (None, "")), None)
-        for name in Settings.__struct_fields__
+        for name in SETTING_NAMES
     }
-    derived = {
+    derived: dict[str, Any] = {
         "brokers": sum(bool(re.fullmatch(BROKER_NODE, node)) for node in run.signs.nodes) or None,
         "partitions": max(
             (at.data.partitions for at in run.of(ControllerReady) if at.data.partitions > 0), default=None

@@ -6,6 +6,7 @@ from bisect import bisect_right
 
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import SessionOpened
+from understudy.history.metrics.instants import Instant
 from understudy.history.metrics.settings import settings_row
 from understudy.history.reading.clocks import Incarnation
 from understudy.history.reading.run_records import RunRecords
@@ -19,18 +20,18 @@ class Silences:
         self._setting_ms = settings_row(run).session_timeout_ms
         self._opened = grouped((opened.node, opened) for opened in run.of(SessionOpened))
 
-    def began(self, incarnation: Incarnation, until: int) -> int | None:
+    def began(self, incarnation: Incarnation, until: Instant) -> Instant | None:
         """Return when the silence before `until` began; None if no record has the session timeout.
 
         The incarnation must have a record at or before `until`.
         """
-        timeout = self._session_timeout(incarnation[0], until)
+        timeout = self._session_timeout(incarnation[0], until.us)
         if timeout is None:
             return None
-        last_sign = self._signs.last_until(incarnation, until)
+        last_sign = self._signs.last_until(incarnation, until.us)
         # ZooKeeper expires sessions at ticks, which may be half a session timeout apart.
-        is_plausible = 2 * (until - last_sign) <= 3 * timeout
-        return last_sign if is_plausible else until - timeout
+        is_plausible = 2 * (until.us - last_sign) <= 3 * timeout
+        return Instant(last_sign, incarnation) if is_plausible else Instant(until.us - timeout, until.on)
 
     def _session_timeout(self, node: str, until: int) -> int | None:
         opened = self._opened.get(node, ())

@@ -3,6 +3,11 @@ it.
 
 It is the independent second definition with which tests compare what the product computes. It plans some seventy views
 for a single run, so it takes tens of seconds.
+
+SQL does not decide which records are missing and how clocks are aligned: it computes neither the tables `missing` and
+`clocks` nor the columns of `NOT_IN_SQL` and those that end in `_within_ms`. `comparable` leaves them out of a
+comparison. They have tests in `tests/understudy/history/metrics`: those of `doubt` remove records of a run, and compare
+the figures with the figures of the complete run.
 """
 
 from __future__ import annotations
@@ -24,7 +29,17 @@ from understudy.history.reading.findings import EMPTY_FILE, LogFinding
 from understudy.history.reading.reader import find_files
 from understudy.history.report.replay import Replay
 
-_COLUMNS = {name: tuple(info.name for info in msgspec.structs.fields(table)) for name, table in TABLES.items()}
+NOT_IN_SQL = {"doubt": (), "is_complete": True}
+"""Columns that SQL does not compute, with their values in a complete run."""
+SQL_TABLES = tuple(name for name in TABLES if name not in ("missing", "clocks"))
+
+_WITHIN = "_within_ms"
+_COLUMNS = {
+    name: tuple(
+        column for column in TABLES[name].__struct_fields__ if column not in NOT_IN_SQL and not column.endswith(_WITHIN)
+    )
+    for name in SQL_TABLES
+}
 _FLAWS = "flaws"
 _FILES = "files"
 
@@ -56,6 +71,28 @@ def replay_with_sql(spark: SparkSession, paths: Sequence[Path], *, small: bool =
     if not any(file.stat().st_size for file in files):
         return Replay(runs=(), findings=tuple(sorted([*findings, *_empty(files)])), lines=0, engine="SQL")
     return _collect(_views(session, files, small=small), files, findings, "SQL")
+
+
+def comparable(run: RunMetrics) -> RunMetrics:
+    """Return the tables of a run without the tables and columns that SQL does not compute."""
+    tables = {name: getattr(run, name) for name in SQL_TABLES}
+    rows = {
+        name: tuple(map(_comparable_row, content)) if isinstance(content, tuple) else _comparable_row(content)
+        for name, content in tables.items()
+    }
+    return msgspec.structs.replace(run, **rows, missing=(), clocks=())
+
+
+def _comparable_row(row: Table) -> Table:
+    return msgspec.structs.replace(row, **_not_computed(type(row)))
+
+
+def _not_computed(table: type[Table]) -> dict[str, object]:
+    """Return the columns of a table that SQL does not compute, with the values of a complete run on one clock."""
+    fields = table.__struct_fields__
+    return {name: 0.0 for name in fields if name.endswith(_WITHIN)} | {
+        name: value for name, value in NOT_IN_SQL.items() if name in fields
+    }
 
 
 # ------------------------------------------------------------------ the views
@@ -108,7 +145,7 @@ class _Row(NamedTuple):
 def _collect(
     views: Mapping[str, DataFrame], files: Sequence[Path], findings: Sequence[LogFinding], engine: str
 ) -> Replay:
-    parts = [_as_json(views, name) for name in TABLES]
+    parts = [_as_json(views, name) for name in SQL_TABLES]
     parts += [
         views["flaws_by_file"].selectExpr(f"'{_FLAWS}' AS kind", "'' AS run", "0 AS place", "file AS row").limit(1)
     ]
@@ -127,7 +164,7 @@ def _collect(
     flaws = _flaws(views["findings"], names) if by_kind.get(_FLAWS) else []
     empty = _empty([file for file in files if str(file) not in read])
     return Replay(
-        runs=_runs({name: by_kind.get(name, []) for name in TABLES}),
+        runs=_runs({name: by_kind.get(name, []) for name in SQL_TABLES}),
         findings=tuple(sorted([*findings, *empty, *flaws])),
         lines=sum(read.values()),
         engine=engine,
@@ -159,7 +196,7 @@ def _runs(rows_by_table: Mapping[str, Sequence[_Row]]) -> tuple[RunMetrics, ...]
     tables: dict[str, dict[str, list[Table]]] = {}
     for name, rows in rows_by_table.items():
         for row in sorted(rows, key=lambda row: row.place):
-            decoded = msgspec.json.decode(row.row, type=TABLES[name])
+            decoded = msgspec.convert(msgspec.json.decode(row.row) | _not_computed(TABLES[name]), TABLES[name])
             tables.setdefault(row.run, {}).setdefault(name, []).append(decoded)
     return tuple(_metrics(run, tables[run]) for run in sorted(tables))
 
@@ -170,6 +207,7 @@ def _metrics(run: str, tables: Mapping[str, list[Table]]) -> RunMetrics:
             sorted(tables.get(name, ()), key=lambda row: tuple(getattr(row, column) for column in SORTED_BY[name]))
         )
         for name in SORTED_BY
+        if name in SQL_TABLES
     }
     (settings,), (totals,) = tables["settings"], tables["totals"]
     single = {"run": run, "settings": settings, "totals": totals}
