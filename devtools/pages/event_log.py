@@ -51,6 +51,7 @@ under the run folder: `broker-N/events/` for brokers, `testbed/events/` for the 
 A line has been handed to the operating system when the write returns: it survives the death of the process, not a loss
 of power. A broker that cannot write its event log stops. The reader (`understudy/history/reading/reader.py`) takes what
 can be read and names everything else as a finding: torn lines, gaps and repeats in the sequence, clocks that went back.
+Lines out of order, as a tool that sorts lines leaves them, are a finding too, and are used in the order of `seq`.
 
 ## A line
 

@@ -20,7 +20,7 @@ from understudy.checks.invariant_checker import CHECK_GROUPS, CheckGroup, Invari
 from understudy.cli.arguments import BadInput, reported_as
 from understudy.clusters.processes.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
 from understudy.foundation.eventlog.records import Envelope
-from understudy.history.reading.findings import EMPTY_FILE, NO_FILES, TORN_LINE, LogFinding
+from understudy.history.reading.findings import EMPTY_FILE, NO_FILES, OUT_OF_ORDER, TORN_LINE, LogFinding
 from understudy.history.reading.reader import read
 from understudy.history.reading.transaction_log import (
     MalformedTransactionLog,
@@ -166,13 +166,14 @@ def _history(folder: Path) -> tuple[list[ZnodeTransaction], list[str]]:
 def _log_findings(findings: Iterable[LogFinding]) -> tuple[list[Violation], list[str]]:
     """Return the violation of T2 by event logs with missing or broken lines, and notes.
 
-    An empty file and a torn last line are only noted: a broker that is killed may leave them.
+    An empty file and a torn last line are only noted: a broker that is killed may leave them. So are lines out of
+    order: no record is missing.
     """
-    of_a_kill = [found for found in findings if found.kind in (TORN_LINE, EMPTY_FILE)]
-    broken = [found for found in findings if found not in of_a_kill]
+    harmless = [found for found in findings if found.kind in (TORN_LINE, EMPTY_FILE, OUT_OF_ORDER)]
+    broken = [found for found in findings if found not in harmless]
     sentence = "every line of an event log is a whole record, and an incarnation numbers its records without a gap"
     violations = [Violation("T2", sentence, str(found), found.file) for found in broken[:1]]
-    return violations, [str(found) for found in (*broken[1:], *of_a_kill)]
+    return violations, [str(found) for found in (*broken[1:], *harmless)]
 
 
 def _groups(

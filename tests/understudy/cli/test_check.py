@@ -85,6 +85,17 @@ def test_a_missing_line_is_a_violation_and_a_torn_one_a_note(
     assert "gap: broker-1 incarnation 1" in output
 
 
+def test_lines_out_of_order_are_a_note(simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = next(iter(sorted(simulated.rglob("*.jsonl"))))
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([*lines[:2], *reversed(lines[2:])]))
+    code, output = checked(simulated, capsys)
+    assert code == 0
+    node = log.name.rsplit("-", 2)[0]
+    expected = f"lines out of order: {node} incarnation 1 ({log}:4, {len(lines) - 3} of them)"
+    assert f"note              {expected}\n" in output
+
+
 def test_the_logs_of_two_clusters_are_refused(simulated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with SimulatedCluster(4, brokers=1) as other:
         other.start()

@@ -20,6 +20,9 @@ GAP: Final = "gap"
 """`count` sequence numbers are missing before this line. A missing end cannot be noticed."""
 REPEAT: Final = "repeat"
 """A sequence number occurs again. Only the first record with that number is used, in order of file and line."""
+OUT_OF_ORDER: Final = "lines out of order"
+"""A line follows one of its incarnation, in the same file, that has a higher sequence number: nothing writes files like
+this, and a tool that sorts lines may. All records are used, in the order of their numbers."""
 CLOCK_WENT_BACK: Final = "clock went back"
 """A record's monotonic clock is earlier than the clock of the record before it in its incarnation."""
 

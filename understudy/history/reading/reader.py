@@ -11,11 +11,12 @@ slower. Spark reads the lines through `understudy.spark.source`.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -25,6 +26,7 @@ from understudy.history.reading.findings import (
     EMPTY_FILE,
     NO_FILES,
     NOT_A_RECORD,
+    OUT_OF_ORDER,
     REPEAT,
     TORN_LINE,
     UNREADABLE_FILE,
@@ -47,6 +49,13 @@ from understudy.history.reading.order import Writer, in_order
 from understudy.history.reading.run_records import RunBuilder, RunRecords, Take, micros, taker_of_runs
 from understudy.history.reading.sequences import RecordSequence
 
+_SPECIAL_FILES: Final = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReading:
@@ -61,6 +70,15 @@ class RunReading:
     records: tuple[Envelope, ...]
     findings: tuple[LogFinding, ...]
     lines: int
+
+
+class FoundFiles(NamedTuple):
+    """The event-log files at or below some paths."""
+
+    files: tuple[Path, ...]
+    """Each once, sorted."""
+    findings: tuple[LogFinding, ...]
+    """Paths without event-log files, and what cannot be read at all."""
 
 
 class RunsReading(NamedTuple):
@@ -133,25 +151,52 @@ def _starts(files: Iterable[Path]) -> dict[str, int]:
 # ------------------------------------------------------------------ files
 
 
-def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[LogFinding, ...]]:
+def find_files(paths: Iterable[Path]) -> FoundFiles:
     """Return the event-log files at or below `paths`, each once and sorted, and a finding for each path without any.
 
-    A path that is a file is returned whatever its name. Links to folders are not followed.
+    A path that is a file is returned whatever its name. Links to folders are not followed. A device, a named pipe or a
+    socket, whose reading may never end, is a finding, and so is a folder that cannot be listed.
     """
     files: set[Path] = set()
-    findings = []
+    findings: list[LogFinding] = []
     for path in paths:
-        found = _files_below(path)
+        if what := special_file(path):
+            findings.append(LogFinding(str(path), 0, NO_FILES, f"{what}, not a file or a folder"))
+            continue
+        found, unusable = _files_below(path)
         files.update(found)
-        if not found:
+        findings += unusable
+        if not found and not unusable:
             findings.append(LogFinding(str(path), 0, NO_FILES, "" if path.exists() else "no such file or folder"))
-    return tuple(sorted(files)), tuple(findings)
+    return FoundFiles(tuple(sorted(files)), tuple(findings))
 
 
-def _files_below(path: Path) -> list[Path]:
+def special_file(path: Path) -> str:
+    """Return the kind of a path that is neither a file nor a folder, such as `a named pipe`; else an empty string."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return ""
+    return _SPECIAL_FILES.get(stat.S_IFMT(mode), "")
+
+
+def _files_below(path: Path) -> tuple[list[Path], list[LogFinding]]:
     if path.is_file():
-        return [path]
-    return [file.path for folder, _, names in os.walk(path) if names for file in log_files(Path(folder))]
+        return [path], []
+    files: list[Path] = []
+    findings: list[LogFinding] = []
+
+    def note(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            findings.append(LogFinding(str(error.filename), 0, NO_FILES, error.strerror or "it cannot be listed"))
+
+    for folder, _, names in os.walk(path, onerror=note):
+        for file in log_files(Path(folder)) if names else ():
+            if what := special_file(file.path):
+                findings.append(LogFinding(str(file.path), 0, NO_FILES, f"{what}, not a file"))
+            else:
+                files.append(file.path)
+    return files, findings
 
 
 # ------------------------------------------------------------------ lines
@@ -185,6 +230,22 @@ class _Incarnation(RecordSequence):
 
     def is_continued_by(self, record: EnvelopeHeader | LogRow | _Held) -> bool:
         return record.seq == self.seq + 1 and record.mono_ms >= self.mono_ms
+
+
+def _out_of_order(held: Iterable[_Held]) -> set[tuple[str, int]]:
+    """Return the file and line of each record that follows one with a higher number in its file.
+
+    Args:
+        held: in the order in which they were read. The numbers of records that were not held are lower.
+    """
+    highest: dict[str, int] = {}
+    late = set()
+    for each in held:
+        if each.seq < highest.setdefault(each.file, each.seq):
+            late.add((each.file, each.line))
+        else:
+            highest[each.file] = each.seq
+    return late
 
 
 class LogReader:
@@ -260,8 +321,11 @@ class LogReader:
         """Hand on the records that were held, and return all findings."""
         for log in self._incarnations.values():
             who = f"{log.node} incarnation {log.incarnation}"
+            late = _out_of_order(log.held)
             for held in sorted(log.held):
                 flaws = log.flaws(held.seq, held.mono_ms)
+                if (held.file, held.line) in late and (REPEAT, 1) not in flaws:
+                    self.findings.note(LogFinding(held.file, held.line, OUT_OF_ORDER, who))
                 for kind, count in flaws:
                     self.findings.note(LogFinding(held.file, held.line, kind, who, count))
                 if held.record is not None and (REPEAT, 1) not in flaws:

@@ -14,13 +14,13 @@ import msgspec
 
 from understudy.history.metrics.metric_tables import RunMetrics
 from understudy.history.metrics.metrics import measure_records
-from understudy.history.reading.findings import CLOCK_WENT_BACK, GAP, REPEAT
+from understudy.history.reading.findings import CLOCK_WENT_BACK, GAP
 from understudy.history.reading.lines import LogRow
 from understudy.history.reading.reader import LogReader, find_files
 from understudy.history.reading.run_records import RunBuilder, taker_of_runs
 from understudy.history.report.replay import Replay, replay_in_python, run_for_page, without_garbage_collection
 
-_SEQUENCE_FLAWS = frozenset({GAP, REPEAT, CLOCK_WENT_BACK})
+_SEQUENCE_FLAWS = frozenset({GAP, CLOCK_WENT_BACK})
 """Flaws that may disappear when an earlier file has also come; `LogReader` decides again."""
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -152,6 +156,21 @@ def test_the_first_record_of_a_repeated_sequence_number_counts() -> None:
     assert reading.findings == (LogFinding("b", 1, findings.REPEAT, "broker-1 incarnation 1"),)
 
 
+def test_lines_out_of_order_are_a_finding_and_all_are_used_in_the_order_of_their_numbers() -> None:
+    lines = steps(9)
+    reading = read_lines({"log": [lines[place] for place in (0, 1, 4, 2, 3, 5, 8, 7, 6)]})
+    assert names(reading) == ["1", "2", "3", "4", "5", "6", "7", "8", "9"]
+    assert reading.findings == (LogFinding("log", 4, findings.OUT_OF_ORDER, "broker-1 incarnation 1", 4),)
+
+
+def test_lines_are_out_of_order_only_within_a_file() -> None:
+    """Files of one incarnation that lie in several folders may be read in any order, and a copy repeats lines."""
+    lines = steps(8)
+    assert read_lines({"a/2": lines[4:], "b/1": lines[:4]}).findings == ()
+    kinds = {finding.kind for finding in read_lines({"a": [*lines[:3], *lines[4:], *lines[:3]]}).findings}
+    assert kinds == {findings.GAP, findings.REPEAT}
+
+
 def test_a_clock_that_decreases_is_a_finding_and_records_keep_their_sequence() -> None:
     logs = Logs()
     for ms, step in ((1005.0, "1"), (1001.0, "2"), (1006.0, "3")):
@@ -188,6 +207,39 @@ def test_a_run_folder_is_searched_and_a_path_without_logs_is_a_finding(tmp_path:
         ("missing", findings.NO_FILES, "no such file or folder"),
         ("broker-1-0002-0001.jsonl", findings.EMPTY_FILE, ""),
     ]
+
+
+def test_a_device_a_named_pipe_and_a_socket_are_findings_and_are_not_opened(tmp_path: Path) -> None:
+    """A read from a named pipe without a writer would wait for ever."""
+    pipe, end = tmp_path / "broker-1-0002-0001.jsonl", tmp_path / "end"
+    (tmp_path / "broker-1-0001-0001.jsonl").write_bytes(b"".join(steps(2)))
+    os.mkfifo(pipe)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(end))
+        reading = read([tmp_path, pipe, end, Path("/dev/null")])
+    assert names(reading) == ["1", "2"]
+    assert [(finding.file, finding.kind, finding.what) for finding in reading.findings] == [
+        ("/dev/null", findings.NO_FILES, "a device, not a file or a folder"),
+        (str(pipe), findings.NO_FILES, "a named pipe, not a file"),
+        (str(pipe), findings.NO_FILES, "a named pipe, not a file or a folder"),
+        (str(end), findings.NO_FILES, "a socket, not a file or a folder"),
+    ]
+
+
+def test_a_folder_that_cannot_be_listed_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its logs would be missing without notice. The system call fails here: root may list every folder."""
+    (tmp_path / "broker-1" / "events").mkdir(parents=True)
+    (tmp_path / "broker-1-0001-0001.jsonl").write_bytes(b"".join(steps(2)))
+    scandir = os.scandir
+
+    def refusing(path: str) -> Iterator[os.DirEntry[str]]:
+        if path.endswith("events"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", refusing)
+    expected = LogFinding(str(tmp_path / "broker-1" / "events"), 0, findings.NO_FILES, "Permission denied")
+    assert read([tmp_path]).findings == (expected,)
 
 
 def test_records_are_ordered_by_clock_and_a_received_request_follows_the_sent_one() -> None:

@@ -191,3 +191,18 @@ def test_a_page_gets_no_more_partitions_than_it_shows(tmp_path: Path) -> None:
     (whole,), (shown,) = growing.replay("here", whole=True).runs, growing.replay("here").runs
     assert len(whole.partitions) > len(shown.partitions)
     assert whole.totals == shown.totals
+
+
+def test_lines_out_of_order_are_a_finding_at_the_end(tmp_path: Path) -> None:
+    folder = write(killed_controller(), tmp_path)
+    file = max(folder.iterdir(), key=lambda file: file.stat().st_size)
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[3], lines[4] = lines[4], lines[3]
+    file.write_bytes(b"".join(lines))
+    growing = GrowingLogs([folder])
+    for each in sorted(folder.iterdir()):
+        growing.add(
+            row._replace(flaws=["repeat"] if (each, place) == (file, 4) else []) for place, row in enumerate(rows(each))
+        )
+    assert_same(growing, folder)
+    assert [finding.kind for finding in growing.replay("here", has_ended=True).findings] == ["lines out of order"]

@@ -62,11 +62,14 @@ VIEWS: dict[str, str] = {
         SELECT *, CASE WHEN is_numbered AND NOT is_repeat
                        THEN seq - 1 - coalesce(lag(seq) OVER first_of_each, 0) END AS missing,
                CASE WHEN is_numbered AND NOT is_repeat
-                    THEN coalesce(mono_ms < lag(mono_ms) OVER first_of_each, false) END AS clock_went_back
+                    THEN coalesce(mono_ms < lag(mono_ms) OVER first_of_each, false) END AS clock_went_back,
+               is_numbered AND NOT is_repeat AND coalesce(seq < max(seq) OVER before_in_file, false) AS is_late
         FROM (SELECT *, is_numbered AND coalesce(lag(seq) OVER in_turn = seq, false) AS is_repeat
               FROM numbered_lines
               WINDOW in_turn AS (PARTITION BY {_WRITER} ORDER BY seq, file, block, id))
-        WINDOW first_of_each AS (PARTITION BY {_WRITER}, is_repeat ORDER BY seq, file, block, id)""",
+        WINDOW first_of_each AS (PARTITION BY {_WRITER}, is_repeat ORDER BY seq, file, block, id),
+               before_in_file AS (PARTITION BY {_WRITER}, file ORDER BY block, id
+                                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)""",
     "run_starts": """
         SELECT run, min(CAST(floor(mono_ms * 1000 + 0.5D) AS BIGINT)) AS start_us
         FROM lines WHERE problem IS NULL AND NOT is_repeat GROUP BY run""",
@@ -88,6 +91,7 @@ VIEWS: dict[str, str] = {
         FROM (SELECT *, explode(filter(array(
                         named_struct('kind', '{findings.REPEAT}', 'times', CASE WHEN is_repeat THEN 1L ELSE 0L END),
                         named_struct('kind', '{findings.GAP}', 'times', coalesce(missing, 0L)),
+                        named_struct('kind', '{findings.OUT_OF_ORDER}', 'times', CASE WHEN is_late THEN 1L ELSE 0L END),
                         named_struct('kind', '{findings.CLOCK_WENT_BACK}', 'times', CASE WHEN clock_went_back
                                                                                   THEN 1L ELSE 0L END)),
                      flaw -> flaw.times > 0)) AS flaw
