@@ -42,7 +42,7 @@ from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.fences import Fence
 from understudy.foundation.eventlog.records import FenceHit
-from understudy.history.reading.reader import read
+from understudy.history.reading.reader import find_files, read
 from understudy.history.report.report import render
 
 TOPIC, SECOND_TOPIC = "orders", "payments"
@@ -226,7 +226,7 @@ class Demo:
         """Print the report on the run, and check that it shows both failovers and that every invariant holds."""
         self._output.heading("Curtain: what the event logs say")
         with self._output.activity() as activity:
-            result = reporter.replay([folder], progress=activity.step)
+            result = reporter.replay(find_files([folder]), progress=activity.step)
         self._output.print(render(result))
         if result.findings:
             raise DemoFailed(f"the event logs are damaged: {result.findings[0]}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from understudy.cli.demo_output import DemoFailed
 from understudy.clusters.java import JavaRuntime
 from understudy.extras import is_installed
-from understudy.history.report.replay import Replay, replay_in_python
+from understudy.history.reading.reader import FoundFiles
+from understudy.history.report.replay import Replay, replay_files
 
 
 class Reporter(Protocol):
@@ -19,8 +19,8 @@ class Reporter(Protocol):
     def start(self) -> None:
         """Begin to start; return at once."""
 
-    def replay(self, paths: Sequence[Path], *, progress: Callable[[str], None]) -> Replay:
-        """Compute the metrics from the event logs in these folders."""
+    def replay(self, found: FoundFiles, *, progress: Callable[[str], None]) -> Replay:
+        """Compute the metrics from event-log files."""
 
 
 @contextlib.contextmanager
@@ -49,6 +49,6 @@ class _InThisProcess:
     def start(self) -> None:
         """Do nothing: nothing has to be started."""
 
-    def replay(self, paths: Sequence[Path], *, progress: Callable[[str], None]) -> Replay:
+    def replay(self, found: FoundFiles, *, progress: Callable[[str], None]) -> Replay:
         progress("reading the event logs; with kafka-understudy[spark], Spark does that")
-        return replay_in_python(paths)
+        return replay_files(found)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,9 @@ import msgspec
 from understudy.cli.arguments import BadInput, Failed, accept_old_words, add_spark, reported_as, seconds
 from understudy.extras import require
 from understudy.history.lake.manifest import LakeError, is_lake
-from understudy.history.report.replay import Replay, replay_in_python, run_for_page
+from understudy.history.reading.findings import LogFinding
+from understudy.history.reading.reader import find_files, special_file
+from understudy.history.report.replay import Replay, replay_files, run_for_page
 from understudy.history.report.report import render
 
 JSON_VERSION = 1
@@ -63,7 +66,7 @@ def _add_following(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the page or the tables. Raises `Failed` if there is no record."""
+    """Print the page or the tables. Raises `BadInput` if there is no record."""
     _check(options)
     if options.follow:
         require("spark", "pyarrow")
@@ -74,15 +77,27 @@ def run(options: argparse.Namespace) -> int:
         return 0 if is_stored else 1
     if any(is_lake(path) for path in options.runs):
         _from_lake(options)
-    elif options.engine == "python":
+        return 0
+    found = find_files(options.runs)
+    if not found.files:
+        # Before Spark has started, which takes seconds.
+        raise _no_record(found.findings)
+    if options.engine == "python":
         if options.dir is not None:
             raise Failed("only Spark can write --dir; leave --engine python out")
-        _print(replay_in_python(options.runs), options)
+        _print(replay_files(found), options)
     else:
         from understudy.cli.analysis.replay import replay_in_spark  # noqa: PLC0415  the extra `spark`
 
-        replay_in_spark(options, lambda result: _print(result, options))
+        replay_in_spark(options, found, lambda result: _print(result, options))
     return 0
+
+
+def _no_record(findings: Sequence[LogFinding]) -> BadInput:
+    problems = "\n".join(f"  {finding}" for finding in findings[:10])
+    return BadInput(
+        f"there is no record to replay; expected event-log files (*.jsonl) in the given folders\n{problems}"
+    )
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -99,6 +114,8 @@ def _check(options: argparse.Namespace) -> None:
     for path in options.runs:
         if not path.exists():
             raise BadInput(f"{path} does not exist; expected the folder of a run, which may still be empty")
+        if what := special_file(path):
+            raise BadInput(f"{path} is {what}; expected the folder of a run, which may still be empty")
 
 
 @reported_as(Failed, LakeError)
@@ -130,10 +147,7 @@ def _print(replay: Replay, options: argparse.Namespace) -> None:
             raise BadInput(f"--run {unknown[0]}: there is no such run; there are {len(known)} others")
         replay = dataclasses.replace(replay, runs=tuple(run for run in replay.runs if run.run in options.wanted))
     if not replay.runs:
-        problems = "\n".join(f"  {finding}" for finding in replay.findings[:10])
-        raise Failed(
-            f"there is no record to replay; expected event-log files (*.jsonl) in the given folders\n{problems}"
-        )
+        raise _no_record(replay.findings)
     if options.json:
         page = {"version": JSON_VERSION, "runs": replay.runs, "findings": replay.findings, "lines": replay.lines}
         print(msgspec.json.format(msgspec.json.encode(page), indent=2).decode(), flush=True)

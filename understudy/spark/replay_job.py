@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.history.metrics.row_tables import ROW_TABLES
+from understudy.history.reading.reader import FoundFiles
 from understudy.history.report.replay import Measured, Replay, groups_to_join, measure_groups, replay_of
-from understudy.history.report.runs import FoundLogs, RunFiles, find_logs, pack
+from understudy.history.report.runs import FoundLogs, RunFiles, logs_in, pack
 from understudy.history.report.spark_tasks import (
     decoded,
     holds_none_of,
@@ -126,15 +127,15 @@ class ReplayInBackground(SparkInBackground[SparkReplay]):
 
     def replay(
         self,
-        paths: Sequence[Path],
+        found: FoundFiles,
         *,
         output: Path | None = None,
         whole: bool = False,
         progress: Progress = no_progress,
     ) -> Replay:
-        """Compute the metrics of all runs in the logs at or below `paths`; see `SparkReplay.replay`.
+        """Compute the metrics of all runs in some event-log files; see `SparkReplay.replay`.
 
-        Spark is started if `start` has not, and files are listed meanwhile.
+        Spark is started if `start` has not, and the files are grouped by run meanwhile.
 
         Raises:
             SparkFailed: Java did not start, or Spark does not run, or `output` cannot be written.
@@ -143,8 +144,8 @@ class ReplayInBackground(SparkInBackground[SparkReplay]):
         if output is not None:
             check_output(output)
         self.start()
-        progress("listing the event logs")
-        logs = find_logs(paths)
+        progress("looking for the runs of the event logs")
+        logs = logs_in(found)
         return self.wait(progress).replay(logs, output=output, whole=whole, progress=progress)
 
 

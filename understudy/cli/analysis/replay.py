@@ -10,6 +10,7 @@ from collections.abc import Callable
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import PYTHON_ENGINE, Failed, reported_as
 from understudy.clusters.java import JavaNotFound, JavaRuntime, choose_java
+from understudy.history.reading.reader import FoundFiles
 from understudy.history.report.replay import Replay
 from understudy.spark import class_cache, class_cache_making
 from understudy.spark.context import SparkFailed, SparkSettings
@@ -18,7 +19,7 @@ from understudy.spark.replay_job import ReplayInBackground, TablesExist
 
 @reported_as(Failed, SparkFailed, TablesExist)
 @reported_as(Failed, JavaNotFound, hint=PYTHON_ENGINE)
-def replay_in_spark(options: argparse.Namespace, show: Callable[[Replay], None]) -> None:
+def replay_in_spark(options: argparse.Namespace, found: FoundFiles, show: Callable[[Replay], None]) -> None:
     """Compute the tables of runs in Spark; show them, and write them to --dir if it is given. Raises Failed."""
     java = choose_java(options.java_home)
     print(f"Spark starts with {java}", file=sys.stderr, flush=True)
@@ -26,7 +27,7 @@ def replay_in_spark(options: argparse.Namespace, show: Callable[[Replay], None])
     with contextlib.ExitStack() as stack:
         with Activity(sys.stderr, plain_lines=False) as activity:
             spark = stack.enter_context(ReplayInBackground(settings))
-            result = spark.replay(options.runs, output=options.dir, whole=options.json, progress=activity.step)
+            result = spark.replay(found, output=options.dir, whole=options.json, progress=activity.step)
         # Stopping Spark takes a second.
         show(result)
     _make_class_cache(java)

@@ -19,9 +19,9 @@ from understudy.history.metrics.metric_tables import PartitionNumbers, RunMetric
 from understudy.history.metrics.metrics import measure_records
 from understudy.history.metrics.row_tables import ROW_TABLES, rows
 from understudy.history.reading.findings import LogFinding
-from understudy.history.reading.reader import RunsReading, read_runs
+from understudy.history.reading.reader import FoundFiles, RunsReading, find_files, read_runs
 from understudy.history.reading.run_records import RunRecords
-from understudy.history.report.runs import FoundLogs, RunFiles, find_logs, joined
+from understudy.history.report.runs import FoundLogs, RunFiles, joined, logs_in
 
 WORST_PARTITIONS = 5
 """Maximum number of partitions of a run that a page shows."""
@@ -65,7 +65,12 @@ class Measured(msgspec.Struct, frozen=True):
 
 def replay_in_python(paths: Sequence[Path]) -> Replay:
     """Compute the metrics of all runs in the logs at or below `paths`, in this process and its memory."""
-    logs = find_logs(paths)
+    return replay_files(find_files(paths))
+
+
+def replay_files(found: FoundFiles) -> Replay:
+    """Compute the metrics of all runs in some event-log files, in this process and its memory."""
+    logs = logs_in(found)
     return replay_of(measure_groups(logs.groups, lambda groups: list(map(measure_files, groups))), logs, "plain Python")
 
 

@@ -13,7 +13,7 @@ from understudy.foundation.cluster.grouping import grouped
 from understudy.history.reading.file_marks import by_name, continues, mark
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
-from understudy.history.reading.reader import find_files
+from understudy.history.reading.reader import FoundFiles, find_files
 
 TASK_BYTES = 8 * 1024 * 1024
 """Size of the tasks into which runs are packed, some 25,000 records: a task then outlasts its start in Spark."""
@@ -47,7 +47,12 @@ class FoundLogs(NamedTuple):
 
 def find_logs(paths: Iterable[Path]) -> FoundLogs:
     """Find the event-log files at or below `paths`, and group them by run."""
-    files, findings = find_files(paths)
+    return logs_in(find_files(paths))
+
+
+def logs_in(found: FoundFiles) -> FoundLogs:
+    """Group event-log files by run."""
+    files, findings = found
     groups = find_runs(files)
     names = {str(file.absolute()): str(file) for file in files}
     conflicts = [
