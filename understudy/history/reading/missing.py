@@ -7,12 +7,39 @@ other nodes name a node that has no log.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+import math
+import re
+import sys
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from understudy.history.reading.run_records import RunRecords
+from understudy.foundation.cluster.grouping import grouped
+from understudy.foundation.eventlog.records import (
+    BrokerRegistered,
+    BrokersChanged,
+    ControllerElected,
+    ControllerReady,
+    ElectionLost,
+    FaultInjected,
+    LogSeen,
+    PointReached,
+    ProcessExiting,
+    ProcessStarted,
+    RequestSent,
+    ResponseReceived,
+    RunDescribed,
+    ZkWrite,
+    ZkWriteDone,
+)
+from understudy.history.reading.clocks import Incarnation
+from understudy.history.reading.run_records import At, Key, RunRecords, broker_node, firsts
+from understudy.history.writing import counted
 
 TESTBED: Final = "testbed"
+SIMULATOR: Final = "simulator"
+"""The testbed of a simulated cluster."""
 
 NO_LOG: Final = "no log"
 """The node has no record at all."""
@@ -24,6 +51,13 @@ NO_RECORDS: Final = "no records"
 """Sequence numbers of the incarnation are missing before its last record."""
 NO_ELECTION: Final = "no election"
 """The run has a controller epoch that no node was elected for: the new controller's log is missing, whoever it was."""
+NOT_ENDED: Final = "not ended"
+"""The testbed has not written its last record: the run has not ended yet, or the end of that log is missing."""
+
+_BROKER: Final = re.compile(r"broker-(\d+)")
+_KILLS: Final = ("kill", "power_loss")
+_UNKNOWN: Final = "Unknown"
+"""Outcome of a write to ZooKeeper whose answer was lost."""
 
 
 class MissingRecords(NamedTuple):
@@ -58,4 +92,326 @@ class MissingRecords(NamedTuple):
 
 def find_missing(run: RunRecords) -> tuple[MissingRecords, ...]:
     """Return the stretches of a run in which records are missing, sorted by time; none if the run is complete."""
-    return ()
+    logs = _Logs(run)
+    found = [
+        *logs.without_records(),
+        *logs.without_log(),
+        *logs.without_incarnation(),
+        *logs.without_end(),
+        *logs.without_testbed(),
+        *_without_election(run),
+    ]
+    return tuple(sorted(found))
+
+
+_Evidence: TypeAlias = tuple[str, Key]
+"""The evidence in words, and the record that it is."""
+
+
+class _Logs:
+    """The logs of a run, and the records that are evidence of more of them."""
+
+    def __init__(self, run: RunRecords) -> None:
+        self._run = run
+        self._signs = run.signs
+        self._numbers = {node: sorted(numbers) for node, numbers in grouped(run.signs.incarnations).items()}
+        self._started = {at.incarnation: at for at in run.of(ProcessStarted)}
+        self._exited = {at.incarnation for at in run.of(ProcessExiting)}
+        self._seen = {(at.data.node, at.data.incarnation): at for at in run.of(LogSeen)}
+
+    # ------------------------------------------------------------------ sequence numbers
+
+    def without_records(self) -> Iterator[MissingRecords]:
+        """Yield the gaps in the sequence numbers."""
+        for (node, number), from_us, until_us, first, last in self._run.gaps:
+            which = f"record {first}" if first == last else f"records {first} to {last}"
+            yield MissingRecords(
+                from_us=self._ended_before(node, number) if first == 1 else from_us,
+                until_us=until_us,
+                node=node,
+                incarnation=number,
+                kind=NO_RECORDS,
+                evidence=f"its log has record {last + 1}, but not {which}",
+                witness=f"{node}/{number}#{last + 1}",
+            )
+
+    # ------------------------------------------------------------------ nodes
+
+    def without_log(self) -> Iterator[MissingRecords]:
+        """Yield the nodes that have no record, though others name them or count them."""
+        registered = {broker_node(at.data.broker_id) for at in self._run.of(BrokerRegistered)}
+        known = {*self._numbers, *registered, *_nodes_without_log(self._run)}
+        named = _named(self._run, known)
+        for node, (evidence, key) in named.items():
+            yield MissingRecords(0, self._signs.last_us, node, 0, NO_LOG, evidence, _name(key))
+        if self._seen:
+            return  # the testbed has named each node that has a log
+        brokers = sum(_broker_id(node) is not None for node in (*known, *named))
+        for at in self._run.of(RunDescribed):
+            if at.data.brokers is not None and at.data.brokers > brokers:
+                evidence = f"the run has {at.data.brokers} brokers, and its records name {brokers}"
+                yield MissingRecords(0, self._signs.last_us, "", 0, NO_LOG, evidence, _name(at.key))
+                return
+
+    # ------------------------------------------------------------------ incarnations
+
+    def without_incarnation(self) -> Iterator[MissingRecords]:
+        """Yield the gaps in the numbers of each node's incarnations."""
+        for node, numbers in self._numbers.items():
+            for before, after in pairwise((0, *numbers)):
+                last = after - 1
+                started = self._started.get((node, after))
+                if started is not None and started.data.boot and not started.data.after_seq:
+                    # The incarnation before has no record of this run; those before the first are of an older run.
+                    last = after - 2 if before else 0
+                if last > before:
+                    evidence = f"{node} has an incarnation {after}"
+                    witness = self._first_record((node, after)) if started is None else started.key
+                    yield self._incarnations(node, before, last, self._signs.first_of((node, after)), evidence, witness)
+            for at in self._run.of(LogSeen):
+                newest = at.data.incarnation if at.data.seq else at.data.incarnation - 1
+                if at.data.node == node and newest > numbers[-1]:
+                    evidence = f"{at.node} saw the log of incarnation {at.data.incarnation}"
+                    yield self._incarnations(node, numbers[-1], newest, self._signs.last_us, evidence, at.key)
+                    break
+
+    def _incarnations(
+        self, node: str, before: int, last: int, until_us: int, evidence: str, witness: Key
+    ) -> MissingRecords:
+        is_one = last == before + 1
+        missing = f"incarnation {last}" if is_one else f"incarnations {before + 1} to {last}"
+        return MissingRecords(
+            from_us=self._ended_before(node, last + 1),
+            until_us=until_us,
+            node=node,
+            incarnation=last if is_one else 0,
+            kind=NO_INCARNATION,
+            evidence=f"{evidence}, and {missing} has no record" if is_one else f"{evidence}, and {missing} have none",
+            witness=_name(witness),
+        )
+
+    def _first_record(self, incarnation: Incarnation) -> Key:
+        """Return the place of the first record of an incarnation that begins with another record than its start."""
+        first = next((gap.last + 1 for gap in self._run.gaps if gap.incarnation == incarnation and gap.first == 1), 1)
+        return Key(self._signs.first_of(incarnation), *incarnation, first)
+
+    def _ended_before(self, node: str, number: int) -> int:
+        """Return the time of a node's last record before an incarnation; 0 if there is none."""
+        earlier = [other for other in self._numbers.get(node, ()) if other < number]
+        return self._signs.end_of((node, earlier[-1])) if earlier else 0
+
+    # ------------------------------------------------------------------ ends
+
+    def without_end(self) -> Iterator[MissingRecords]:
+        """Yield the incarnations whose log ends too early."""
+        for node, numbers in self._numbers.items():
+            followers: Iterable[int | None] = (*numbers[1:], None)
+            for number, after in zip(numbers, followers, strict=True):
+                until_us = self._signs.last_us if after is None else self._signs.first_of((node, after))
+                if (found := self._beyond_end(node, number, until_us, is_last=after is None)) is not None:
+                    evidence, key = found
+                    from_us = self._signs.end_of((node, number))
+                    yield MissingRecords(from_us, until_us, node, number, NO_END, evidence, _name(key))
+
+    def _beyond_end(self, node: str, number: int, until_us: int, *, is_last: bool) -> _Evidence | None:
+        """Return the evidence of records behind the last one of an incarnation; None without any.
+
+        Args:
+            until_us: the first record of the next incarnation, or the last one of the run.
+        """
+        last = self._run.last_seq((node, number))
+        seen, follower = self._seen.get((node, number)), self._started.get((node, number + 1))
+        if seen is not None and seen.data.seq > last:
+            return f"{seen.node} saw {counted(seen.data.seq, 'record')} of it, and there are {last:,}", seen.key
+        if follower is not None and follower.data.after_seq > last:
+            found = counted(follower.data.after_seq, "record")
+            return f"incarnation {number + 1} found {found} of it, and there are {last:,}", follower.key
+        if (exchanged := self._exchanged.get((node, number))) is not None:
+            return exchanged
+        if seen is not None or (follower is not None and follower.data.after_seq) or (node, number) in self._exited:
+            return None
+        return self._stopped(node, number, until_us, is_last=is_last)
+
+    def _stopped(self, node: str, number: int, until_us: int, *, is_last: bool) -> _Evidence | None:
+        """Return the evidence that an incarnation was stopped in order, so that it has written `ProcessExiting`."""
+        if any(at.incarnation == (node, number) and at.data.action == "crash" for at in self._run.of(PointReached)):
+            return None
+        begun_us = self._signs.first_of((node, number))
+        faults = [at for at in self._faults.get(node, ()) if begun_us <= at.us <= until_us]
+        stop = next((at for at in faults if at.data.fault == "stop"), None)
+        if stop is None or any(at.data.fault in _KILLS for at in faults):
+            return None
+        has_ended = not is_last or any(at.us > stop.us and at.data.fault == "start" for at in faults)
+        return (f"{stop.node} stopped it, and it has no ProcessExiting", stop.key) if has_ended else None
+
+    @cached_property
+    def _exchanged(self) -> Mapping[Incarnation, _Evidence]:
+        """The control requests that one log has later ones of than the other, for the incarnation that lacks them.
+
+        A controller numbers its requests to a registered broker, and sends one when the one before is answered. So the
+        numbers show without any clock which of two logs ends first.
+        """
+        found: dict[Incarnation, _Evidence] = {}
+        received = {(at.node, at.data.controller_epoch, at.data.broker_epoch): at for at in self._run.received}
+        registered = {(at.node, at.data.broker_epoch): at.incarnation for at in self._run.of(BrokerRegistered)}
+        latest = {(at.incarnation, at.data.sender): at for at in self._run.of(ResponseReceived)}
+        answers = {(at.incarnation, at.cause): at for at in latest.values()}
+        last_sent: dict[tuple[int, int, int], int] = {}
+        for sent in self._run.of(RequestSent):
+            request = sent.data
+            last_sent[request.controller_epoch, request.to, request.broker_epoch] = request.correlation_id
+            answer = answers.get((sent.incarnation, sent.key.seq))
+            if answer is None or request.api_version < 0:  # an imported log does not have all that was received
+                continue
+            node = broker_node(request.to)
+            known = received.get((node, request.controller_epoch, request.broker_epoch))
+            lacking = registered.get((node, request.broker_epoch)) if known is None else known.incarnation
+            if lacking is not None and (known is None or known.data.correlation_id < request.correlation_id):
+                evidence = f"{answer.node} received its answer to {request.api} #{request.correlation_id}"
+                found.setdefault(lacking, (evidence, answer.key))
+        elected = {at.data.epoch: at.incarnation for at in self._run.of(ControllerElected)}
+        for at in self._run.received:
+            sender, to = elected.get(at.data.controller_epoch), _broker_id(at.node)
+            if sender is None or to is None:
+                continue
+            if last_sent.get((at.data.controller_epoch, to, at.data.broker_epoch), -1) < at.data.correlation_id:
+                evidence = f"{at.node} received its {at.data.api} #{at.data.correlation_id}"
+                found.setdefault(sender, (evidence, at.key))
+        return found
+
+    # ------------------------------------------------------------------ the testbed
+
+    def without_testbed(self) -> Iterator[MissingRecords]:
+        """Yield that the log of the testbed is missing, or that it has not been ended."""
+        beds = [node for node in (TESTBED, SIMULATOR) if node in self._numbers]
+        if not beds:
+            for at in self._run.of(ProcessStarted):
+                if at.data.has_testbed:
+                    node = TESTBED if at.data.pid else SIMULATOR
+                    evidence = f"{at.node} was started beside a testbed"
+                    yield MissingRecords(0, self._signs.last_us, node, 0, NO_LOG, evidence, _name(at.key))
+                    return
+        for node in beds:
+            newest = (node, self._numbers[node][-1])
+            if newest in self._started and newest not in self._exited:
+                from_us = self._signs.end_of(newest)
+                evidence = "it has no ProcessExiting: the run has not ended, or the end of this log is missing"
+                witness = f"{node}/{newest[1]}#{self._run.last_seq(newest)}"
+                yield MissingRecords(from_us, self._signs.last_us, *newest, NOT_ENDED, evidence, witness)
+
+    # ------------------------------------------------------------------ records by what they name
+
+    @cached_property
+    def _faults(self) -> Mapping[str, Sequence[At[FaultInjected]]]:
+        return grouped((at.data.target, at) for at in self._run.of(FaultInjected))
+
+
+# ------------------------------------------------------------------ nodes that others name
+
+
+def _nodes_without_log(run: RunRecords) -> set[str]:
+    return {node for at in run.of(RunDescribed) for node in at.data.without_log}
+
+
+def _named(run: RunRecords, known: Container[str]) -> dict[str, tuple[str, Key]]:
+    """Return the nodes that are not in `known` and that a record names, each with the first such record."""
+    found: dict[str, tuple[str, Key]] = {}
+    for node, key, evidence in _names(run):
+        if node not in known and (node not in found or key < found[node][1]):
+            found[node] = (evidence, key)
+    return found
+
+
+def _names(run: RunRecords) -> Iterator[tuple[str, Key, str]]:
+    """Yield the nodes that records name, with the record and the evidence."""
+    for seen in run.of(LogSeen):
+        if seen.data.seq:
+            yield seen.data.node, seen.key, f"{seen.node} saw its log"
+    for ready in run.of(ControllerReady):
+        for broker in ready.data.brokers:
+            yield broker_node(broker), ready.key, f"it was live when {ready.node} became controller"
+    for changed in run.of(BrokersChanged):
+        for broker in {*changed.data.new, *changed.data.dead, *changed.data.bounced, *changed.data.live}:
+            yield broker_node(broker), changed.key, f"{changed.node} saw its registration"
+    for lost in run.of(ElectionLost):
+        if lost.data.winner >= 0:
+            yield broker_node(lost.data.winner), lost.key, f"it won the election that {lost.node} lost"
+    for elected in run.of(ControllerElected):
+        yield broker_node(elected.data.broker_id), elected.key, f"{elected.node} was elected with its id"
+    for broker, sent in firsts((at.data.to, at) for at in run.of(RequestSent)).items():
+        yield broker_node(broker), sent.key, f"{sent.node} sent it a request"
+    for broker, answer in firsts((at.data.sender, at) for at in run.of(ResponseReceived)).items():
+        yield broker_node(broker), answer.key, f"{answer.node} received its answer"
+    if any(at.data.world == "containers" for at in run.of(RunDescribed)):
+        return  # faults have the names of services
+    for fault in run.of(FaultInjected):
+        if _broker_id(fault.data.target) is not None:
+            yield fault.data.target, fault.key, f"{fault.node} recorded a fault of it: {fault.data.fault}"
+
+
+# ------------------------------------------------------------------ elections
+
+
+def _without_election(run: RunRecords) -> Iterator[MissingRecords]:
+    """Yield the controller epochs that no node was elected for, those between two elections together.
+
+    A broker that is killed between its election and its record leaves an epoch that no other node receives.
+    """
+    if _nodes_without_log(run):
+        return  # one of them may have been the controller
+    elections = {at.data.epoch: at for at in reversed(run.of(ControllerElected))}
+    seen = firsts((at.epoch, at.key) for at in run.epochs)
+    received = [epoch for epoch in seen if epoch not in elections]
+    epochs = sorted(elections)
+    for before, after in pairwise((None, *epochs, None)):
+        inside = sorted(
+            epoch for epoch in received if (before is None or epoch > before) and (after is None or epoch < after)
+        )
+        from_us = 0 if before is None else elections[before].us
+        until_us = run.signs.last_us if after is None else elections[after].us
+        if inside:
+            first, key = inside[0], seen[inside[0]]
+            evidence = f"{key.node} received epoch {first} from a controller, and no record has its election"
+            yield MissingRecords(from_us, max(from_us, until_us), "", 0, NO_ELECTION, evidence, _name(key))
+        elif before is not None and after is not None and after - before - 1 > _unrecorded(run, from_us, until_us):
+            first = before + 1
+            which = f"epoch {first}" if after == first + 1 else f"epochs {first} to {after - 1}"
+            evidence = (
+                f"{elections[after].node} was elected for epoch {after}, and no record has the election of {which}"
+            )
+            key = elections[after].key
+            yield MissingRecords(from_us, max(from_us, until_us), "", 0, NO_ELECTION, evidence, _name(key))
+
+
+def _unrecorded(run: RunRecords, from_us: int, until_us: int) -> int:
+    """Return how many elections may have been won between two that are recorded, and were not recorded.
+
+    A broker may have been killed before it received the answer to its write, or before it recorded the election.
+    """
+    if any(at.data.fault == "write" and at.data.target.startswith("/controller_epoch") for at in run.of(FaultInjected)):
+        return sys.maxsize
+    outcomes = {(at.incarnation, at.cause): at.data.outcome for at in run.of(ZkWriteDone)}
+    elected = grouped((at.incarnation, at.key.seq) for at in run.of(ControllerElected))
+    unrecorded = 0
+    attempts = grouped((at.incarnation, at) for at in run.of(ZkWrite) if at.data.purpose == "election")
+    for incarnation, own in attempts.items():
+        for attempt, following in pairwise((*own, None)):
+            if attempt is None or not from_us <= attempt.us <= until_us:
+                continue
+            ends = attempt.key.seq, math.inf if following is None else following.key.seq
+            is_recorded = any(ends[0] < seq < ends[1] for seq in elected.get(incarnation, ()))
+            outcome = outcomes.get((incarnation, attempt.key.seq), _UNKNOWN)
+            unrecorded += not is_recorded and outcome in ("Ok", _UNKNOWN)
+    return unrecorded
+
+
+# ------------------------------------------------------------------ names and times
+
+
+def _broker_id(node: str) -> int | None:
+    match = _BROKER.fullmatch(node)
+    return None if match is None else int(match[1])
+
+
+def _name(record: Key) -> str:
+    return f"{record.node}/{record.incarnation}#{record.seq}"

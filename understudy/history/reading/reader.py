@@ -131,6 +131,8 @@ def read_runs(files: Collection[Path], *, keeps_large: bool = False) -> RunsRead
     reader = LogReader(taker_of_runs(builders, _starts(files), keeps_large=keeps_large))
     reader.add_files(files)
     findings = reader.end()
+    for (run, node, incarnation), last_seq, gaps in reader.sequence_damage():
+        builders[run].note_sequence((node, incarnation), last_seq, gaps)
     runs = {run: builders[run].records() for run in sorted(builders) if builders[run].has_records}
     return RunsReading(runs, findings, reader.lines)
 
@@ -215,10 +217,20 @@ class _Held(NamedTuple):
     size: int
 
 
+class SequenceDamage(NamedTuple):
+    """An incarnation whose sequence numbers have gaps, repeats, or records that are left out."""
+
+    writer: Writer
+    last_seq: int
+    """The last sequence number."""
+    gaps: tuple[tuple[int, int, float, float], ...]
+    """The first and the last number that are missing, and the clocks of the records before and after."""
+
+
 class _Incarnation(RecordSequence):
     """One incarnation: the end of its sequence without a flaw, and the other records that were read."""
 
-    __slots__ = ("held", "incarnation", "node", "run", "take")
+    __slots__ = ("gaps", "held", "incarnation", "is_damaged", "node", "run", "take")
 
     def __init__(self, run: str, node: str, incarnation: int, take: Take) -> None:
         super().__init__()
@@ -227,6 +239,8 @@ class _Incarnation(RecordSequence):
         self.incarnation = incarnation
         self.take = take
         self.held: list[_Held] = []
+        self.is_damaged = False
+        self.gaps: list[tuple[int, int, float, float]] = []
 
     def is_continued_by(self, record: EnvelopeHeader | LogRow | _Held) -> bool:
         return record.seq == self.seq + 1 and record.mono_ms >= self.mono_ms
@@ -323,15 +337,26 @@ class LogReader:
             who = f"{log.node} incarnation {log.incarnation}"
             late = _out_of_order(log.held)
             for held in sorted(log.held):
+                seq, mono_ms = log.seq, log.mono_ms if log.seq else held.mono_ms
                 flaws = log.flaws(held.seq, held.mono_ms)
                 if (held.file, held.line) in late and (REPEAT, 1) not in flaws:
                     self.findings.note(LogFinding(held.file, held.line, OUT_OF_ORDER, who))
+                if log.seq > seq + 1:
+                    log.gaps.append((seq + 1, log.seq - 1, mono_ms, held.mono_ms))
                 for kind, count in flaws:
                     self.findings.note(LogFinding(held.file, held.line, kind, who, count))
                 if held.record is not None and (REPEAT, 1) not in flaws:
                     log.take(held.record, held.file, held.offset, held.size)
             log.held.clear()
         return self.findings.sorted()
+
+    def sequence_damage(self) -> tuple[SequenceDamage, ...]:
+        """Return the incarnations whose last sequence number is perhaps not the number of records handed on."""
+        return tuple(
+            SequenceDamage(writer, log.seq, tuple(log.gaps))
+            for writer, log in self._incarnations.items()
+            if log.is_damaged
+        )
 
     def settle(self) -> bool:
         """Hand on held records that continue their sequences now, and return whether none is left.
@@ -383,6 +408,7 @@ class LogReader:
             msgspec.MsgspecError, RecursionError, UnicodeDecodeError: as for `Take`, if it is not flawed.
         """
         log = self._incarnation(record)
+        log.is_damaged = True
         if log.held or not log.is_continued_by(record):
             kept = None if is_flawed else record
             log.held.append(_Held(record.seq, file, number, record.mono_ms, kept, offset, size))

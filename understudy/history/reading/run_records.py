@@ -10,11 +10,13 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog import records as types
 from understudy.foundation.eventlog.records import (
     PAYLOAD_BY_TYPE,
@@ -22,6 +24,7 @@ from understudy.foundation.eventlog.records import (
     Envelope,
     LeadershipWritten,
     Payload,
+    RequestReceived,
     TopicsChanged,
 )
 from understudy.history.reading.clocks import ONE_CLOCK, Incarnation, RunClocks
@@ -131,6 +134,18 @@ class Signs:
     def nodes(self) -> frozenset[str]:
         return frozenset(node for node, _ in self._times)
 
+    def first_of(self, incarnation: Incarnation) -> int:
+        """Return the time of the first record of an incarnation; there must be one."""
+        return self._times[incarnation][0]
+
+    def end_of(self, incarnation: Incarnation) -> int:
+        """Return the time of the last record of an incarnation; there must be one."""
+        return self._times[incarnation][-1]
+
+    def count_of(self, incarnation: Incarnation) -> int:
+        """Return the number of records of an incarnation; there must be one."""
+        return len(self._times[incarnation])
+
     def last_until(self, incarnation: Incarnation, bound: int) -> int:
         """Return the time of the last record of an incarnation at or before `bound`; there must be one."""
         own = self._times[incarnation]
@@ -146,11 +161,19 @@ class SequenceGap(NamedTuple):
 
     incarnation: Incarnation
     from_us: int
+    """As `until_us` if there is no record before."""
     until_us: int
     first: int
     """The first sequence number that is missing."""
     last: int
     """The last sequence number that is missing."""
+
+
+class EpochSeen(NamedTuple):
+    """The first record of an incarnation whose envelope has a controller epoch; sorts by place."""
+
+    key: Key
+    epoch: int
 
 
 class RunRecords:
@@ -163,6 +186,9 @@ class RunRecords:
         started_ms: the smallest wall clock, in milliseconds since 1970; 0 without a record.
         clocks: the clocks of its machines; all times are by the reference clock.
         gaps: the sequence numbers that are missing before another record of the same incarnation.
+        epochs: the controller epochs of the envelopes, each with the first record of each incarnation that has it.
+        last_seqs: the last sequence number of each incarnation, if it is not the number of its records.
+        received: the last control request that each incarnation received, by controller epoch and broker epoch.
     """
 
     def __init__(
@@ -173,10 +199,16 @@ class RunRecords:
         started_ms: float,
         clocks: RunClocks = ONE_CLOCK,
         gaps: Sequence[SequenceGap] = (),
+        epochs: Iterable[EpochSeen] = (),
+        last_seqs: Mapping[Incarnation, int] | None = None,
+        received: Iterable[At[RequestReceived]] = (),
     ) -> None:
         self.signs = signs
         self.clocks = clocks
         self.gaps = tuple(gaps)
+        self.epochs = tuple(sorted(epochs))
+        self.received = tuple(sorted(received, key=lambda at: at.key))
+        self._last_seqs = last_seqs or {}
         self.started_ms = started_ms
         self.states = sorted(states, key=lambda state: state.key)
         self._by_type = {kind: sorted(records.get(kind, ()), key=lambda at: at.key) for kind in KEPT_TYPES}
@@ -188,7 +220,20 @@ class RunRecords:
         builder = RunBuilder(min((micros(record.mono_ms) for record in given), default=0))
         for record in given:
             builder.add(record)
+        for incarnation, own in grouped(((record.node, record.incarnation), record) for record in given).items():
+            in_sequence = sorted(own, key=lambda record: record.seq)
+            before_first = msgspec.structs.replace(in_sequence[0], seq=0)
+            gaps = [
+                (before.seq + 1, after.seq - 1, before.mono_ms, after.mono_ms)
+                for before, after in pairwise((before_first, *in_sequence))
+                if after.seq > before.seq + 1
+            ]
+            builder.note_sequence(incarnation, in_sequence[-1].seq, gaps)
         return builder.records()
+
+    def last_seq(self, incarnation: Incarnation) -> int:
+        """Return the last sequence number of an incarnation that was read; it must have a record."""
+        return self._last_seqs.get(incarnation) or self.signs.count_of(incarnation)
 
     def of(self, kind: type[P]) -> list[At[P]]:
         """Return all records of one of `KEPT_TYPES`, in order."""
@@ -222,8 +267,13 @@ class RunBuilder:
         self._signs: dict[Incarnation, list[int]] = {}
         self._kept: dict[type, list[At[Any]]] = {kind: [] for kind in KEPT_TYPES}
         self._states: list[StateRecord] = []
+        self._epochs: dict[tuple[str, int, int], Key] = {}
+        """The first record of each incarnation and controller epoch."""
+        self._gaps: list[SequenceGap] = []
+        self._last_seqs: dict[Incarnation, int] = {}
+        self._received: dict[tuple[Incarnation, int, int], At[RequestReceived]] = {}
         self._actions: dict[str, tuple[Callable[[Any], Payload], Callable[[At[Any]], None] | None]] = {
-            name: (PAYLOAD_DECODERS[name].decode, self._kept[kind].append if kind in self._kept else None)
+            name: (PAYLOAD_DECODERS[name].decode, self._keep_of(kind))
             for name, kind in PAYLOAD_BY_TYPE.items()
             if kind not in STATE_TYPES
         }
@@ -235,11 +285,11 @@ class RunBuilder:
     def taker(self, node: str, incarnation: int) -> Take:
         """Return the function that takes the records of an incarnation. If it raises for a record, this is left out."""
         signs = self._signs.setdefault((node, incarnation), [])
-        actions, floor, earliest = self._actions, math.floor, math.inf
+        actions, epochs, floor, earliest, epoch = self._actions, self._epochs, math.floor, math.inf, 0
         new = tuple.__new__  # in half the time of calling `Key`
 
         def take(record: EnvelopeHeader | LogRow, file: str, offset: int, size: int) -> None:
-            nonlocal earliest
+            nonlocal earliest, epoch
             us = floor(record.mono_ms * 1000 + 0.5) - self._start
             action = actions.get(record.type)
             if action is None:
@@ -251,6 +301,9 @@ class RunBuilder:
                     key = new(Key, (us, node, incarnation, record.seq))
                     keep(At(key, data, record.cause, record.controller_epoch))
             signs.append(us)
+            if record.controller_epoch != epoch:
+                epoch = record.controller_epoch
+                epochs.setdefault((node, incarnation, epoch), Key(us, node, incarnation, record.seq))
             if record.wall_ms < earliest:
                 earliest = record.wall_ms
                 self._started_ms = min(self._started_ms, earliest)
@@ -263,17 +316,51 @@ class RunBuilder:
         data = record.data
         if isinstance(data, LeadershipWritten | ContextLoaded | TopicsChanged):
             self._states.append(StateRecord(type(data), key, record.controller_epoch, partial(_same, data)))
-        elif type(data) in self._kept:
-            self._kept[type(data)].append(At(key, data, record.cause, record.controller_epoch))
+        elif (keep := self._keep_of(type(data))) is not None:
+            keep(At(key, data, record.cause, record.controller_epoch))
         self._signs.setdefault((record.node, record.incarnation), []).append(key.us)
+        self._epochs.setdefault((record.node, record.incarnation, record.controller_epoch), key)
         self._started_ms = min(self._started_ms, record.wall_ms)
+
+    def note_sequence(
+        self, incarnation: Incarnation, last_seq: int, gaps: Iterable[tuple[int, int, float, float]]
+    ) -> None:
+        """Note the last sequence number of an incarnation, and the numbers that are missing before it.
+
+        Args:
+            gaps: the first and the last number that are missing, and the clocks of the records before and after, in
+                milliseconds.
+        """
+        self._last_seqs[incarnation] = last_seq
+        for first, last, from_ms, until_ms in gaps:
+            from_us, until_us = micros(from_ms) - self._start, micros(until_ms) - self._start
+            self._gaps.append(SequenceGap(incarnation, from_us, until_us, first, last))
 
     def records(self) -> RunRecords:
         """Return the records so far; more may be added, and this may be called again."""
         if first_us := min((min(times) for times in self._signs.values() if times), default=0):
             self._move(-first_us)
         started_ms = self._started_ms if self.has_records else 0.0
-        return RunRecords(Signs(self._signs), self._kept, self._states, started_ms)
+        return RunRecords(
+            Signs(self._signs),
+            self._kept,
+            self._states,
+            started_ms,
+            gaps=self._gaps,
+            epochs=(EpochSeen(key, epoch) for (_, _, epoch), key in self._epochs.items() if epoch > 0),
+            last_seqs=self._last_seqs,
+            received=self._received.values(),
+        )
+
+    def _keep_of(self, kind: type) -> Callable[[At[Any]], None] | None:
+        """Return the function that keeps records of a type; None for a type of which only the time is kept."""
+        if kind is RequestReceived:
+            return self._keep_received
+        return self._kept[kind].append if kind in self._kept else None
+
+    def _keep_received(self, at: At[RequestReceived]) -> None:
+        if at.data.controller_epoch >= 0:
+            self._received[at.incarnation, at.data.controller_epoch, at.data.broker_epoch] = at
 
     def _add_state(self, record: EnvelopeHeader | LogRow, key: Key, file: str, offset: int, size: int) -> None:
         name = record.type
@@ -292,7 +379,11 @@ class RunBuilder:
             times[:] = [time + us for time in times]
         for kept in self._kept.values():
             kept[:] = [msgspec.structs.replace(at, key=_moved(at.key, us)) for at in kept]
+        for name, at in self._received.items():
+            self._received[name] = msgspec.structs.replace(at, key=_moved(at.key, us))
         self._states[:] = [msgspec.structs.replace(state, key=_moved(state.key, us)) for state in self._states]
+        self._epochs.update((seen, _moved(key, us)) for seen, key in self._epochs.items())
+        self._gaps[:] = [gap._replace(from_us=gap.from_us + us, until_us=gap.until_us + us) for gap in self._gaps]
 
 
 def taker_of_runs(
