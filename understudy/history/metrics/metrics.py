@@ -48,6 +48,7 @@ from understudy.history.reading.clocks import ClockPoint, MachineClock
 from understudy.history.reading.missing import MissingRecords, find_missing
 from understudy.history.reading.run_records import (
     RunRecords,
+    SequenceDamage,
     first_by_cause,
     firsts,
     micros,
@@ -59,9 +60,13 @@ NO_ERROR = "NONE"
 ORDERLY_ENDS = ("stop", "exit")
 
 
-def measure(run: str, records: Iterable[Envelope]) -> RunMetrics:
-    """Compute all tables of one run from its records, in any order."""
-    return measure_records(run, RunRecords.from_envelopes(records))
+def measure(run: str, records: Iterable[Envelope], sequences: Iterable[SequenceDamage] | None = None) -> RunMetrics:
+    """Compute all tables of one run from its records, in any order.
+
+    Args:
+        sequences: as for `RunRecords.from_envelopes`.
+    """
+    return measure_records(run, RunRecords.from_envelopes(records, sequences))
 
 
 def measure_records(run: str, found: RunRecords, missing: Sequence[MissingRecords] | None = None) -> RunMetrics:

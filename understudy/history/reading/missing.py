@@ -272,7 +272,7 @@ class _Logs:
         elected = {at.data.epoch: at.incarnation for at in self._run.of(ControllerElected)}
         for at in self._run.received:
             sender, to = elected.get(at.data.controller_epoch), _broker_id(at.node)
-            if sender is None or to is None:
+            if sender is None or to is None or at.data.api_version < 0:
                 continue
             if last_sent.get((at.data.controller_epoch, to, at.data.broker_epoch), -1) < at.data.correlation_id:
                 evidence = f"{at.node} received its {at.data.api} #{at.data.correlation_id}"

@@ -46,7 +46,7 @@ from understudy.history.reading.lines import (
     with_payload,
 )
 from understudy.history.reading.order import Writer, in_order
-from understudy.history.reading.run_records import RunBuilder, RunRecords, Take, micros, taker_of_runs
+from understudy.history.reading.run_records import RunBuilder, RunRecords, SequenceDamage, Take, micros, taker_of_runs
 from understudy.history.reading.sequences import RecordSequence
 
 _SPECIAL_FILES: Final = {
@@ -65,11 +65,13 @@ class RunReading:
         records: the records of all runs and nodes, in the order of `in_order`.
         findings: the damage that was found, sorted by file and line.
         lines: the number of lines, readable or not.
+        sequences: the incarnations with damage, for `RunRecords.from_envelopes`.
     """
 
     records: tuple[Envelope, ...]
     findings: tuple[LogFinding, ...]
     lines: int
+    sequences: tuple[SequenceDamage, ...] = ()
 
 
 class FoundFiles(NamedTuple):
@@ -111,7 +113,12 @@ def read_lines(lines_by_source: Mapping[str, Iterable[bytes]]) -> RunReading:
 
 def _reading(reader: LogReader, records: list[Envelope]) -> RunReading:
     findings = reader.end()
-    return RunReading(records=tuple(in_order(records)), findings=findings, lines=reader.lines)
+    return RunReading(
+        records=tuple(in_order(records)),
+        findings=findings,
+        lines=reader.lines,
+        sequences=reader.sequence_damage(),
+    )
 
 
 def _appending(records: list[Envelope]) -> Take:
@@ -131,8 +138,8 @@ def read_runs(files: Collection[Path], *, keeps_large: bool = False) -> RunsRead
     reader = LogReader(taker_of_runs(builders, _starts(files), keeps_large=keeps_large))
     reader.add_files(files)
     findings = reader.end()
-    for (run, node, incarnation), last_seq, gaps in reader.sequence_damage():
-        builders[run].note_sequence((node, incarnation), last_seq, gaps)
+    for damage in reader.sequence_damage():
+        builders[damage.writer[0]].note_sequence(damage)
     runs = {run: builders[run].records() for run in sorted(builders) if builders[run].has_records}
     return RunsReading(runs, findings, reader.lines)
 
@@ -215,16 +222,6 @@ class _Held(NamedTuple):
     """None if it is flawed."""
     offset: int
     size: int
-
-
-class SequenceDamage(NamedTuple):
-    """An incarnation whose sequence numbers have gaps, repeats, or records that are left out."""
-
-    writer: Writer
-    last_seq: int
-    """The last sequence number."""
-    gaps: tuple[tuple[int, int, float, float], ...]
-    """The first and the last number that are missing, and the clocks of the records before and after."""
 
 
 class _Incarnation(RecordSequence):

@@ -169,6 +169,17 @@ class SequenceGap(NamedTuple):
     """The last sequence number that is missing."""
 
 
+class SequenceDamage(NamedTuple):
+    """An incarnation whose sequence numbers have gaps, repeats, or records that are left out."""
+
+    writer: tuple[str, str, int]
+    """Run, node and incarnation."""
+    last_seq: int
+    """The last sequence number."""
+    gaps: tuple[tuple[int, int, float, float], ...]
+    """The first and the last number that are missing, and the clocks of the records before and after."""
+
+
 class EpochSeen(NamedTuple):
     """The first record of an incarnation whose envelope has a controller epoch; sorts by place."""
 
@@ -214,21 +225,24 @@ class RunRecords:
         self._by_type = {kind: sorted(records.get(kind, ()), key=lambda at: at.key) for kind in KEPT_TYPES}
 
     @classmethod
-    def from_envelopes(cls, records: Iterable[Envelope]) -> RunRecords:
-        """Place the records of one run, given in any order."""
+    def from_envelopes(
+        cls, records: Iterable[Envelope], sequences: Iterable[SequenceDamage] | None = None
+    ) -> RunRecords:
+        """Place the records of one run, given in any order.
+
+        Args:
+            sequences: the damage that their reader has found, of this run and others. By default each sequence number
+                without a record is missing, so that records which could not be read are missing as well.
+        """
         given = list(records)
         builder = RunBuilder(min((micros(record.mono_ms) for record in given), default=0))
         for record in given:
             builder.add(record)
-        for incarnation, own in grouped(((record.node, record.incarnation), record) for record in given).items():
-            in_sequence = sorted(own, key=lambda record: record.seq)
-            before_first = msgspec.structs.replace(in_sequence[0], seq=0)
-            gaps = [
-                (before.seq + 1, after.seq - 1, before.mono_ms, after.mono_ms)
-                for before, after in pairwise((before_first, *in_sequence))
-                if after.seq > before.seq + 1
-            ]
-            builder.note_sequence(incarnation, in_sequence[-1].seq, gaps)
+        own = grouped(((record.run, record.node, record.incarnation), record) for record in given)
+        found = (_damage(writer, of) for writer, of in own.items()) if sequences is None else sequences
+        for damage in found:
+            if damage.writer in own:
+                builder.note_sequence(damage)
         return builder.records()
 
     def last_seq(self, incarnation: Incarnation) -> int:
@@ -322,17 +336,11 @@ class RunBuilder:
         self._epochs.setdefault((record.node, record.incarnation, record.controller_epoch), key)
         self._started_ms = min(self._started_ms, record.wall_ms)
 
-    def note_sequence(
-        self, incarnation: Incarnation, last_seq: int, gaps: Iterable[tuple[int, int, float, float]]
-    ) -> None:
-        """Note the last sequence number of an incarnation, and the numbers that are missing before it.
-
-        Args:
-            gaps: the first and the last number that are missing, and the clocks of the records before and after, in
-                milliseconds.
-        """
-        self._last_seqs[incarnation] = last_seq
-        for first, last, from_ms, until_ms in gaps:
+    def note_sequence(self, damage: SequenceDamage) -> None:
+        """Note the last sequence number of an incarnation, and the numbers that are missing before it."""
+        incarnation = (damage.writer[1], damage.writer[2])
+        self._last_seqs[incarnation] = damage.last_seq
+        for first, last, from_ms, until_ms in damage.gaps:
             from_us, until_us = micros(from_ms) - self._start, micros(until_ms) - self._start
             self._gaps.append(SequenceGap(incarnation, from_us, until_us, first, last))
 
@@ -408,6 +416,18 @@ _STATE_TYPES: dict[str, type[StatePayload]] = {kind.__name__: kind for kind in S
 _STATE_DECODERS: dict[str, msgspec.json.Decoder[StatePayload]] = {
     name: msgspec.json.Decoder(kind) for name, kind in _STATE_TYPES.items()
 }
+
+
+def _damage(writer: tuple[str, str, int], records: Iterable[Envelope]) -> SequenceDamage:
+    """Return the numbers without a record."""
+    in_sequence = sorted(records, key=lambda record: record.seq)
+    before_first = msgspec.structs.replace(in_sequence[0], seq=0)
+    gaps = tuple(
+        (before.seq + 1, after.seq - 1, before.mono_ms, after.mono_ms)
+        for before, after in pairwise((before_first, *in_sequence))
+        if after.seq > before.seq + 1
+    )
+    return SequenceDamage(writer, in_sequence[-1].seq, gaps)
 
 
 def _same(payload: StatePayload) -> StatePayload:

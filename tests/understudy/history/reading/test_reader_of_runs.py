@@ -32,7 +32,7 @@ def write(logs: Logs, folder: Path) -> list[Path]:
 def assert_same(files: list[Path]) -> RunsReading:
     """Compare tables, findings and lines with the ones from all records in memory; return the reading."""
     reading, records = read_runs(files), read(files)
-    expected = {run: measure(run, found) for run, found in by_run(records.records).items()}
+    expected = {run: measure(run, found, records.sequences) for run, found in by_run(records.records).items()}
     assert {run: measure_records(run, found) for run, found in reading.runs.items()} == expected
     assert (reading.findings, reading.lines) == (records.findings, records.lines)
     return reading
