@@ -124,7 +124,7 @@ class _Logs:
     def without_records(self) -> Iterator[MissingRecords]:
         """Yield the gaps in the sequence numbers."""
         for (node, number), from_us, until_us, first, last in self._run.gaps:
-            which = f"record {first}" if first == last else f"records {first} to {last}"
+            which = f"{first}" if first == last else f"{first} to {last}"
             yield MissingRecords(
                 from_us=self._ended_before(node, number) if first == 1 else from_us,
                 until_us=until_us,
@@ -165,7 +165,7 @@ class _Logs:
                     # The incarnation before has no record of this run; those before the first are of an older run.
                     last = after - 2 if before else 0
                 if last > before:
-                    evidence = f"{node} has an incarnation {after}"
+                    evidence = f"there is an incarnation {after}"
                     witness = self._first_record((node, after)) if started is None else started.key
                     yield self._incarnations(node, before, last, self._signs.first_of((node, after)), evidence, witness)
             for at in self._run.of(LogSeen):
@@ -179,14 +179,13 @@ class _Logs:
         self, node: str, before: int, last: int, until_us: int, evidence: str, witness: Key
     ) -> MissingRecords:
         is_one = last == before + 1
-        missing = f"incarnation {last}" if is_one else f"incarnations {before + 1} to {last}"
         return MissingRecords(
             from_us=self._ended_before(node, last + 1),
             until_us=until_us,
             node=node,
             incarnation=last if is_one else 0,
             kind=NO_INCARNATION,
-            evidence=f"{evidence}, and {missing} has no record" if is_one else f"{evidence}, and {missing} have none",
+            evidence=evidence if is_one else f"{evidence}, but none of {before + 1} to {last}",
             witness=_name(witness),
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from textwrap import wrap
 
 import msgspec
 
@@ -19,6 +20,7 @@ from understudy.history.metrics.metric_tables import (
     PHASES,
     Failover,
     FenceHits,
+    Missing,
     Moment,
     PartitionNumbers,
     Reign,
@@ -27,6 +29,7 @@ from understudy.history.metrics.metric_tables import (
 )
 from understudy.history.metrics.metrics import nearest_rank
 from understudy.history.reading.findings import LogFinding
+from understudy.history.reading.missing import NOT_ENDED
 from understudy.history.reading.run_records import micros
 from understudy.history.report.replay import Replay, worst_partitions
 from understudy.history.report.runs import DIFFERENT_RUNS
@@ -276,12 +279,56 @@ def _percentile(values: Iterable[float | None], percent: int) -> str:
 
 
 def _findings(replay: Replay) -> list[str]:
-    if not replay.findings:
-        return [f"Logs: {replay.lines:,} lines, no findings"]
+    """Return the damage to the logs, and the records that are missing: a run without some has figures in doubt."""
     # Numbers that mix several runs have no meaning, so the reader has to see that first.
     findings = sorted(replay.findings, key=lambda finding: finding.kind != DIFFERENT_RUNS)
-    shown = [f"  {_shortened(finding)}" for finding in findings]
-    return [f"Logs: {replay.lines:,} lines, {counted(len(replay.findings), 'finding')}", *_some(shown, SHOWN)]
+    incomplete = [run for run in replay.runs if not run.is_complete]
+    said = [counted(len(findings), "finding")] if findings else []
+    if not incomplete:
+        said = said or ["no findings"]
+    elif len(replay.runs) == 1:
+        said.append(_incompleteness(incomplete[0].missing))
+    else:
+        said.append(f"{len(incomplete):,} of {len(replay.runs):,} runs incomplete")
+    return [
+        f"Logs: {replay.lines:,} lines, {', '.join(said)}",
+        *_some([f"  {_shortened(finding)}" for finding in findings], SHOWN),
+        *(_stretches(incomplete[0].missing) if len(replay.runs) == 1 and incomplete else _incomplete(incomplete)),
+    ]
+
+
+def _incompleteness(missing: Sequence[Missing]) -> str:
+    if all(row.kind == NOT_ENDED for row in missing):
+        return "not ended"
+    return f"incomplete: records are missing in {counted(len(missing), 'place')}"
+
+
+def _stretches(missing: Sequence[Missing]) -> list[str]:
+    """Return each stretch with its node, times, kind, evidence and the record that is the evidence."""
+    shown = [
+        f"{_writer(row)} from {_seconds(row.from_ms)} to {_seconds(row.until_ms)}, {row.kind}: "
+        f"{row.evidence} ({row.witness})"
+        for row in missing
+    ]
+    most = SHOWN if len(shown) <= SHOWN else SHOWN - 1
+    lines = [line for text in shown[:most] for line in wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")]
+    return [*lines, *([f"  … and {len(shown) - most:,} more"] if len(shown) > most else [])]
+
+
+def _writer(row: Missing) -> str:
+    if not row.node:
+        return "a node"
+    return row.node if row.incarnation is None else f"{row.node}/{row.incarnation}"
+
+
+def _incomplete(runs: Sequence[RunMetrics]) -> list[str]:
+    return _some(
+        [
+            f"  {run.run}, {_incompleteness(run.missing)}: {', '.join(sorted({_writer(row) for row in run.missing}))}"
+            for run in runs
+        ],
+        SHOWN,
+    )
 
 
 def _shortened(finding: LogFinding) -> str:
