@@ -27,6 +27,7 @@ from understudy.foundation.eventlog.records import (
     PointReached,
     ProcessExiting,
     ProcessStarted,
+    RequestReceived,
     RequestSent,
     ResponseReceived,
     RunDescribed,
@@ -34,7 +35,7 @@ from understudy.foundation.eventlog.records import (
     ZkWriteDone,
 )
 from understudy.history.reading.clocks import Incarnation
-from understudy.history.reading.run_records import At, Key, RunRecords, broker_node, firsts
+from understudy.history.reading.run_records import At, Key, RunRecords, broker_node, first_by_cause, firsts
 from understudy.history.writing import counted
 
 TESTBED: Final = "testbed"
@@ -101,11 +102,16 @@ def find_missing(run: RunRecords) -> tuple[MissingRecords, ...]:
         *logs.without_testbed(),
         *_without_election(run),
     ]
+    explained = {missing.node for missing in found}
+    found += [missing for missing in logs.without_registration() if missing.node not in explained]
     return tuple(sorted(found))
 
 
 _Evidence: TypeAlias = tuple[str, Key]
 """The evidence in words, and the record that it is."""
+
+_Channel: TypeAlias = tuple[str, int, int]
+"""The node of a broker, and the controller epoch and broker epoch of the requests that a controller sends it."""
 
 
 class _Logs:
@@ -225,8 +231,8 @@ class _Logs:
         if follower is not None and follower.data.after_seq > last:
             found = counted(follower.data.after_seq, "record")
             return f"incarnation {number + 1} found {found} of it, and there are {last:,}", follower.key
-        if (exchanged := self._exchanged.get((node, number))) is not None:
-            return exchanged
+        if (lacking := self._lacking.get((node, number))) is not None:
+            return lacking
         if seen is not None or (follower is not None and follower.data.after_seq) or (node, number) in self._exited:
             return None
         return self._stopped(node, number, until_us, is_last=is_last)
@@ -244,39 +250,65 @@ class _Logs:
         return (f"{stop.node} stopped it, and it has no ProcessExiting", stop.key) if has_ended else None
 
     @cached_property
-    def _exchanged(self) -> Mapping[Incarnation, _Evidence]:
-        """The control requests that one log has later ones of than the other, for the incarnation that lacks them.
+    def _lacking(self) -> Mapping[Incarnation, _Evidence]:
+        """The control requests that only one of two logs has, by the incarnation that lacks them.
 
         A controller numbers its requests to a registered broker, and sends one when the one before is answered. So the
-        numbers show without any clock which of two logs ends first.
+        numbers show without any clock which of the two logs ends first.
         """
         found: dict[Incarnation, _Evidence] = {}
-        received = {(at.node, at.data.controller_epoch, at.data.broker_epoch): at for at in self._run.received}
-        registered = {(at.node, at.data.broker_epoch): at.incarnation for at in self._run.of(BrokerRegistered)}
-        latest = {(at.incarnation, at.data.sender): at for at in self._run.of(ResponseReceived)}
-        answers = {(at.incarnation, at.cause): at for at in latest.values()}
-        last_sent: dict[tuple[int, int, int], int] = {}
-        for sent in self._run.of(RequestSent):
-            request = sent.data
-            last_sent[request.controller_epoch, request.to, request.broker_epoch] = request.correlation_id
-            answer = answers.get((sent.incarnation, sent.key.seq))
-            if answer is None or request.api_version < 0:  # an imported log does not have all that was received
-                continue
-            node = broker_node(request.to)
-            known = received.get((node, request.controller_epoch, request.broker_epoch))
-            lacking = registered.get((node, request.broker_epoch)) if known is None else known.incarnation
-            if lacking is not None and (known is None or known.data.correlation_id < request.correlation_id):
-                evidence = f"{answer.node} received its answer to {request.api} #{request.correlation_id}"
-                found.setdefault(lacking, (evidence, answer.key))
+        sent, answered = self._channels
+        received = {_channel(at.node, at.data): at for at in self._run.received}
+        for channel, (number, evidence, key) in answered.items():
+            known = received.get(channel)
+            lacking = self._registered.get((channel[0], channel[2])) if known is None else known.incarnation
+            if lacking is not None and (known is None or known.data.correlation_id < number):
+                found.setdefault(lacking, (evidence, key))
         elected = {at.data.epoch: at.incarnation for at in self._run.of(ControllerElected)}
-        for at in self._run.received:
-            sender, to = elected.get(at.data.controller_epoch), _broker_id(at.node)
-            if sender is None or to is None or at.data.api_version < 0:
-                continue
-            if last_sent.get((at.data.controller_epoch, to, at.data.broker_epoch), -1) < at.data.correlation_id:
-                evidence = f"{at.node} received its {at.data.api} #{at.data.correlation_id}"
-                found.setdefault(sender, (evidence, at.key))
+        for channel, at in received.items():
+            sender = elected.get(at.data.controller_epoch)
+            # An imported log, whose requests have no version, lacks requests by its nature.
+            if sender is not None and at.data.api_version >= 0 and sent.get(channel, -1) < at.data.correlation_id:
+                found.setdefault(sender, (f"{at.node} received its {at.data.api} #{at.data.correlation_id}", at.key))
         return found
+
+    def without_registration(self) -> Iterator[MissingRecords]:
+        """Yield the nodes that have answered as a registered broker, and whose log lacks this registration."""
+        received = {_channel(at.node, at.data) for at in self._run.received}
+        for channel, (_, evidence, key) in self._channels[1].items():
+            node, _, epoch = channel
+            if channel in received or (node, epoch) in self._registered or node not in self._numbers:
+                continue
+            earlier = [own for (name, other), own in self._registered.items() if name == node and other < epoch]
+            later = [own for (name, other), own in self._registered.items() if name == node and other > epoch]
+            from_us = max(map(self._signs.end_of, earlier), default=0)
+            until_us = min(map(self._signs.first_of, later), default=self._signs.last_us)
+            yield MissingRecords(from_us, max(from_us, until_us), node, 0, NO_INCARNATION, evidence, _name(key))
+
+    @cached_property
+    def _registered(self) -> Mapping[tuple[str, int], Incarnation]:
+        """The incarnations by node and broker epoch."""
+        return {(at.node, at.data.broker_epoch): at.incarnation for at in self._run.of(BrokerRegistered)}
+
+    @cached_property
+    def _channels(self) -> tuple[Mapping[_Channel, int], Mapping[_Channel, tuple[int, str, Key]]]:
+        """The number of the last request over each channel, and of the last one that was answered, with the answer."""
+        answers = first_by_cause(self._run.of(ResponseReceived))
+        sent: dict[_Channel, int] = {}
+        answered: dict[_Channel, tuple[At[RequestSent], At[ResponseReceived]]] = {}
+        for at in self._run.of(RequestSent):
+            channel = _channel(broker_node(at.data.to), at.data)
+            sent[channel] = at.data.correlation_id
+            if (answer := answers.get((at.incarnation, at.key.seq))) is not None and at.data.api_version >= 0:
+                answered[channel] = at, answer
+        return sent, {
+            channel: (
+                at.data.correlation_id,
+                f"{answer.node} received its answer to {at.data.api} #{at.data.correlation_id}",
+                answer.key,
+            )
+            for channel, (at, answer) in answered.items()
+        }
 
     # ------------------------------------------------------------------ the testbed
 
@@ -306,6 +338,10 @@ class _Logs:
 
 
 # ------------------------------------------------------------------ nodes that others name
+
+
+def _channel(node: str, request: RequestSent | RequestReceived) -> _Channel:
+    return node, request.controller_epoch, request.broker_epoch
 
 
 def _nodes_without_log(run: RunRecords) -> set[str]:
