@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
@@ -35,7 +35,7 @@ from understudy.foundation.eventlog.records import (
     ZkWriteDone,
 )
 from understudy.history.reading.clocks import Incarnation
-from understudy.history.reading.run_records import At, Key, RunRecords, broker_node, first_by_cause, firsts
+from understudy.history.reading.run_records import At, Key, RunRecords, broker_node, firsts
 from understudy.history.writing import counted
 
 TESTBED: Final = "testbed"
@@ -110,8 +110,8 @@ def find_missing(run: RunRecords) -> tuple[MissingRecords, ...]:
 _Evidence: TypeAlias = tuple[str, Key]
 """The evidence in words, and the record that it is."""
 
-_Channel: TypeAlias = tuple[str, int, int]
-"""The node of a broker, and the controller epoch and broker epoch of the requests that a controller sends it."""
+_Channel: TypeAlias = tuple[int, int, int]
+"""The id of a broker, and the controller epoch and broker epoch of the requests that a controller sends it."""
 
 
 class _Logs:
@@ -231,11 +231,22 @@ class _Logs:
         if follower is not None and follower.data.after_seq > last:
             found = counted(follower.data.after_seq, "record")
             return f"incarnation {number + 1} found {found} of it, and there are {last:,}", follower.key
-        if (lacking := self._lacking.get((node, number))) is not None:
-            return lacking
-        if seen is not None or (follower is not None and follower.data.after_seq) or (node, number) in self._exited:
+        if self._is_attested((node, number)):
             return None
-        return self._stopped(node, number, until_us, is_last=is_last)
+        return self._lacking.get((node, number)) or self._stopped(node, number, until_us, is_last=is_last)
+
+    def _is_attested(self, incarnation: Incarnation) -> bool:
+        """Whether the last record of an incarnation is known to be its last one.
+
+        A testbed may have seen a log that continued after that.
+        """
+        node, number = incarnation
+        seen, follower = self._seen.get(incarnation), self._started.get((node, number + 1))
+        return (
+            incarnation in self._exited
+            or (follower is not None and follower.data.after_seq > 0)
+            or (seen is not None and seen.data.seq == self._run.last_seq(incarnation))
+        )
 
     def _stopped(self, node: str, number: int, until_us: int, *, is_last: bool) -> _Evidence | None:
         """Return the evidence that an incarnation was stopped in order, so that it has written `ProcessExiting`."""
@@ -258,10 +269,12 @@ class _Logs:
         """
         found: dict[Incarnation, _Evidence] = {}
         sent, answered = self._channels
-        received = {_channel(at.node, at.data): at for at in self._run.received}
+        received = {_channel(at): at for at in self._run.received}
         for channel, (number, evidence, key) in answered.items():
             known = received.get(channel)
-            lacking = self._registered.get((channel[0], channel[2])) if known is None else known.incarnation
+            lacking = (
+                self._registered.get((broker_node(channel[0]), channel[2])) if known is None else known.incarnation
+            )
             if lacking is not None and (known is None or known.data.correlation_id < number):
                 found.setdefault(lacking, (evidence, key))
         elected = {at.data.epoch: at.incarnation for at in self._run.of(ControllerElected)}
@@ -274,9 +287,11 @@ class _Logs:
 
     def without_registration(self) -> Iterator[MissingRecords]:
         """Yield the nodes that have answered as a registered broker, and whose log lacks this registration."""
-        received = {_channel(at.node, at.data) for at in self._run.received}
+        if all(map(self._is_attested, self._signs.incarnations)):
+            return
+        received = {_channel(at) for at in self._run.received}
         for channel, (_, evidence, key) in self._channels[1].items():
-            node, _, epoch = channel
+            node, epoch = broker_node(channel[0]), channel[2]
             if channel in received or (node, epoch) in self._registered or node not in self._numbers:
                 continue
             earlier = [own for (name, other), own in self._registered.items() if name == node and other < epoch]
@@ -293,13 +308,17 @@ class _Logs:
     @cached_property
     def _channels(self) -> tuple[Mapping[_Channel, int], Mapping[_Channel, tuple[int, str, Key]]]:
         """The number of the last request over each channel, and of the last one that was answered, with the answer."""
-        answers = first_by_cause(self._run.of(ResponseReceived))
+        answers = {(at.key.node, at.key.incarnation, at.cause): at for at in self._run.of(ResponseReceived)}
         sent: dict[_Channel, int] = {}
         answered: dict[_Channel, tuple[At[RequestSent], At[ResponseReceived]]] = {}
-        for at in self._run.of(RequestSent):
-            channel = _channel(broker_node(at.data.to), at.data)
-            sent[channel] = at.data.correlation_id
-            if (answer := answers.get((at.incarnation, at.key.seq))) is not None and at.data.api_version >= 0:
+        for at in reversed(self._run.of(RequestSent)):
+            request = at.data
+            channel = (request.to, request.controller_epoch, request.broker_epoch)
+            if channel in answered:
+                continue
+            sent.setdefault(channel, request.correlation_id)
+            answer = answers.get((at.key.node, at.key.incarnation, at.key.seq))
+            if answer is not None and request.api_version >= 0:
                 answered[channel] = at, answer
         return sent, {
             channel: (
@@ -340,43 +359,42 @@ class _Logs:
 # ------------------------------------------------------------------ nodes that others name
 
 
-def _channel(node: str, request: RequestSent | RequestReceived) -> _Channel:
-    return node, request.controller_epoch, request.broker_epoch
+def _channel(at: At[RequestReceived]) -> _Channel:
+    broker = _broker_id(at.node)
+    return -1 if broker is None else broker, at.data.controller_epoch, at.data.broker_epoch
 
 
 def _nodes_without_log(run: RunRecords) -> set[str]:
     return {node for at in run.of(RunDescribed) for node in at.data.without_log}
 
 
-def _named(run: RunRecords, known: Container[str]) -> dict[str, tuple[str, Key]]:
+def _named(run: RunRecords, known: Set[str]) -> dict[str, _Evidence]:
     """Return the nodes that are not in `known` and that a record names, each with the first such record."""
-    found: dict[str, tuple[str, Key]] = {}
-    for node, key, evidence in _names(run):
+    found: dict[str, _Evidence] = {}
+    for node, key, evidence in _names(run, {broker for node in known if (broker := _broker_id(node)) is not None}):
         if node not in known and (node not in found or key < found[node][1]):
             found[node] = (evidence, key)
     return found
 
 
-def _names(run: RunRecords) -> Iterator[tuple[str, Key, str]]:
-    """Yield the nodes that records name, with the record and the evidence."""
+def _names(run: RunRecords, known: set[int]) -> Iterator[tuple[str, Key, str]]:
+    """Yield the nodes that records name, with the record and the evidence; brokers only if they are not in `known`."""
     for seen in run.of(LogSeen):
         if seen.data.seq:
             yield seen.data.node, seen.key, f"{seen.node} saw its log"
     for ready in run.of(ControllerReady):
-        for broker in ready.data.brokers:
+        for broker in {*ready.data.brokers} - known:
             yield broker_node(broker), ready.key, f"it was live when {ready.node} became controller"
     for changed in run.of(BrokersChanged):
-        for broker in {*changed.data.new, *changed.data.dead, *changed.data.bounced, *changed.data.live}:
+        for broker in {*changed.data.new, *changed.data.dead, *changed.data.bounced, *changed.data.live} - known:
             yield broker_node(broker), changed.key, f"{changed.node} saw its registration"
     for lost in run.of(ElectionLost):
         if lost.data.winner >= 0:
             yield broker_node(lost.data.winner), lost.key, f"it won the election that {lost.node} lost"
-    for elected in run.of(ControllerElected):
-        yield broker_node(elected.data.broker_id), elected.key, f"{elected.node} was elected with its id"
-    for broker, sent in firsts((at.data.to, at) for at in run.of(RequestSent)).items():
-        yield broker_node(broker), sent.key, f"{sent.node} sent it a request"
-    for broker, answer in firsts((at.data.sender, at) for at in run.of(ResponseReceived)).items():
-        yield broker_node(broker), answer.key, f"{answer.node} received its answer"
+    if unknown := {sent.data.to for sent in run.of(RequestSent)} - known:
+        for sent in run.of(RequestSent):
+            if sent.data.to in unknown:
+                yield broker_node(sent.data.to), sent.key, f"{sent.node} sent it a request"
     if any(at.data.world == "containers" for at in run.of(RunDescribed)):
         return  # faults have the names of services
     for fault in run.of(FaultInjected):
@@ -408,7 +426,7 @@ def _without_election(run: RunRecords) -> Iterator[MissingRecords]:
             first, key = inside[0], seen[inside[0]]
             evidence = f"{key.node} received epoch {first} from a controller, and no record has its election"
             yield MissingRecords(from_us, max(from_us, until_us), "", 0, NO_ELECTION, evidence, _name(key))
-        elif before is not None and after is not None and after - before - 1 > _unrecorded(run, from_us, until_us):
+        elif before and after and 0 < after - before - 1 > _unrecorded(run, from_us, until_us):
             first = before + 1
             which = f"epoch {first}" if after == first + 1 else f"epochs {first} to {after - 1}"
             evidence = (
