@@ -286,7 +286,12 @@ class HarnessBroker:
         self.id = broker_id
         self.is_electable = electable
         self.node = Node(
-            f"broker-{broker_id}", run="harness", seed=harness.seed, loop=harness.loop, log_lines=harness.chronicle
+            f"broker-{broker_id}",
+            run="harness",
+            seed=harness.seed,
+            loop=harness.loop,
+            log_lines=harness.chronicle,
+            broker_id=broker_id,
         )
         self.received: list[ReceivedRequest] = []
         self.refuses_connections = False

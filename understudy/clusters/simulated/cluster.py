@@ -36,7 +36,7 @@ from understudy.clusters.software import software_version
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.eventlog.fences import Switch
-from understudy.foundation.eventlog.records import RunDescribed
+from understudy.foundation.eventlog.records import LogSeen, ProcessExiting, RunDescribed
 from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
 from understudy.foundation.wire.request_channel import RequestTimedOut
 
@@ -71,7 +71,9 @@ class SimulatedCluster(SimulatedEnvironment):
         fences_off: fences that refuse nothing, and fixes that are undone.
         reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
         run_id: the run id of every record; by default the seed gives one.
-        described: the fields of the first record that the cluster does not set itself, for example the planned fault.
+        described: the fields of `RunDescribed` that the cluster does not set itself, for example the planned fault.
+        own_clocks: give each node a monotonic clock of its own, with an origin and a drift that the seed draws. Only
+            the times in the event log, and `ProcessStarted.boot`, depend on it. By default all nodes share one clock.
     """
 
     def __init__(
@@ -87,18 +89,26 @@ class SimulatedCluster(SimulatedEnvironment):
         reordering: bool = False,
         run_id: str | None = None,
         described: RunDescribed | None = None,
+        own_clocks: bool = False,
     ) -> None:
         _disable_operator_logs()
-        super().__init__(seed, run_id=run_id, reordering=reordering)
+        super().__init__(seed, run_id=run_id, reordering=reordering, own_clocks=own_clocks)
         self.examined = Counter[FindingKind]()
         """Number of cases that all calls of `findings` have examined, by kind."""
         self._brokers: dict[BrokerId, SimulatedBroker] = {}
         names = [f"broker-{first_broker_id + position}" for position in range(brokers)]
         for position, name in enumerate(names):
-            node = Node(
-                name, run=self.run_id, seed=seed, loop=self.loop, log_lines=self.log_lines, switched_off=fences_off
-            )
             broker_id = BrokerId(first_broker_id + position)
+            node = Node(
+                name,
+                run=self.run_id,
+                seed=seed,
+                loop=self.loop,
+                log_lines=self.log_lines,
+                switched_off=fences_off,
+                broker_id=broker_id,
+                has_own_clock=own_clocks,
+            )
             properties = {
                 **SETTINGS,
                 "broker.id": str(broker_id),
@@ -146,8 +156,13 @@ class SimulatedCluster(SimulatedEnvironment):
         self.settle()
 
     def close(self) -> None:
-        """End the run. Afterwards `loop.failures` is complete."""
+        """End the run, and write the last records. Afterwards `loop.failures` and the event logs are complete."""
+        if self.loop.is_closed():
+            return
         self.loop.close()
+        for node in (broker.node for broker in self.brokers if broker.node.lines):
+            self._events.append(LogSeen(node=node.name, incarnation=node.incarnation, seq=node.last_seq))
+        self._events.append(ProcessExiting(reason="the run has ended"))
 
     # ------------------------------------------------------------------ brokers and partitions
 

@@ -13,10 +13,11 @@ from understudy.brokers.exits import TEMPORARY
 from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.cluster import ClusterError, WaitTimedOut
 from understudy.clusters.request_rules import Direction, Effect, RequestRule
+from understudy.clusters.simulated.clocks import EPOCH_MS
 from understudy.clusters.simulated.loop import new_loop
 from understudy.clusters.simulated.network import SimulatedNetwork
 from understudy.clusters.simulated.randomness import derived
-from understudy.clusters.simulated.world import EPOCH_MS, Node, RunLog
+from understudy.clusters.simulated.world import Node, RunLog
 from understudy.clusters.simulated.znode_view import ZnodeView
 from understudy.clusters.simulated.zookeeper import LostAnswer, SimulatedZooKeeper
 from understudy.foundation.cluster.identifiers import BrokerId
@@ -56,9 +57,12 @@ class SimulatedEnvironment:
         seed: determines everything random.
         run_id: the run id of every record; by default the seed gives one.
         reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
+        own_clocks: as in `SimulatedCluster`.
     """
 
-    def __init__(self, seed: int, *, run_id: str | None = None, reordering: bool = False) -> None:
+    def __init__(
+        self, seed: int, *, run_id: str | None = None, reordering: bool = False, own_clocks: bool = False
+    ) -> None:
         self.seed = seed
         self.run_id = run_id or f"seed-{seed}"
         self.loop = new_loop(reordering=derived(seed, "reordering") if reordering else None)
@@ -71,7 +75,14 @@ class SimulatedEnvironment:
         self.exits: list[Exit] = []
         self.answers: list[AnswerHandle] = []
         """The answers that were armed at the brokers."""
-        self.simulator = Node("simulator", run=self.run_id, seed=seed, loop=self.loop, log_lines=self.log_lines)
+        self.simulator = Node(
+            "simulator",
+            run=self.run_id,
+            seed=seed,
+            loop=self.loop,
+            log_lines=self.log_lines,
+            has_own_clock=own_clocks,
+        )
         """The node that runs the clients and records the injected faults."""
         world = self.simulator.start(
             self.zookeeper, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000

@@ -1,7 +1,7 @@
 """A simulated node: its disk, clock, event log and points, and the `World` that its broker gets.
 
 A `Node` outlives its processes. Each start is an incarnation with its own process, session, connections and event log;
-all incarnations share the node's disk and clock. Wall clocks start at `EPOCH_MS`, so that two runs of a seed write the
+all incarnations share the node's disk and clocks. Wall clocks start at `EPOCH_MS`, so that two runs of a seed write the
 same event logs.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from understudy.brokers.world import World
+from understudy.clusters.simulated.clocks import SHARED_BOOT, EventLogClock, SimulatedClock, own_boot
 from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.clusters.simulated.loop import Process, SimulatedLoop
 from understudy.clusters.simulated.network import SimulatedNetwork
@@ -22,11 +23,8 @@ from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
 from understudy.clusters.simulated.zookeeper_client import NodeZooKeeper
 from understudy.foundation.eventlog.fences import Fences, Switch
 from understudy.foundation.eventlog.log import EventLog
-from understudy.foundation.eventlog.records import PointReached
+from understudy.foundation.eventlog.records import PointReached, ProcessStarted
 from understudy.foundation.wire.armed_answers import AnswerList
-
-EPOCH_MS = 1_767_225_600_000.0
-"""The wall clock at the start of every simulation: 2026-01-01T00:00:00Z."""
 
 
 class RunLog(list[bytes]):
@@ -44,38 +42,6 @@ class RunLog(list[bytes]):
             self.observe(line)
 
 
-class SimulatedClock:
-    """A node's clock."""
-
-    def __init__(self, loop: SimulatedLoop) -> None:
-        self._loop = loop
-        self.offset_ms = 0.0
-        """Time by which its wall clock is ahead; may be changed during the run (a step)."""
-        self.drift = 0.0
-        """Fraction by which its monotonic clock runs too fast, for example 0.001."""
-        self._rate = 1.0
-        self._since_ms = 0.0
-
-    def monotonic_ms(self) -> float:
-        return self._loop.now * 1000 * (1 + self.drift)
-
-    def wall_ms(self) -> float:
-        now_ms = EPOCH_MS + self.offset_ms + self._loop.now * 1000
-        return now_ms if self._rate == 1.0 else now_ms + self._drifted_ms()
-
-    def run_at(self, rate: float) -> None:
-        """Let the wall clock run at another speed from now on: 1.0 is the right speed; at 0.0 it stands still."""
-        self.offset_ms += self._drifted_ms()
-        self._rate, self._since_ms = rate, self._loop.now * 1000
-
-    def correct(self) -> None:
-        """Set the wall clock to the right time and speed."""
-        self.offset_ms, self._rate = 0.0, 1.0
-
-    def _drifted_ms(self) -> float:
-        return (self._rate - 1.0) * (self._loop.now * 1000 - self._since_ms) if self._rate != 1.0 else 0.0
-
-
 class Armed(NamedTuple):
     """A fault that is injected when a node next reaches a point."""
 
@@ -85,9 +51,14 @@ class Armed(NamedTuple):
 
 
 class Node:
-    """A machine of the simulation, on which the processes of one broker run one after the other.
+    """A machine of the simulation, on which the processes of one broker, or of the testbed, run one after the other.
+
+    Args:
+        broker_id: the id of its broker; −1 for the testbed.
+        has_own_clock: whether the machine has a monotonic clock of its own, drawn from the seed.
 
     Attributes:
+        clock: what its processes measure time with.
         lines: the lines of the node's event log, by incarnation.
         log_lines: the lines of all nodes' event logs, in the order in which they were written.
         switched_off: fences and fixes that are switched off, from the next incarnation on.
@@ -106,17 +77,23 @@ class Node:
         loop: SimulatedLoop,
         log_lines: list[bytes],
         switched_off: tuple[Switch, ...] = (),
+        broker_id: int = -1,
+        has_own_clock: bool = False,
     ) -> None:
         self.name = name
         self.log_lines = log_lines
         self.disk = SimulatedDisk()
         self.clock = SimulatedClock(loop)
+        self._boots = 1 if has_own_clock else 0
+        boot = own_boot(seed, name, self._boots, loop.now * 1000) if has_own_clock else SHARED_BOOT
+        self._event_clock = EventLogClock(loop, self.clock, boot)
         self.lines: dict[int, list[bytes]] = {}
         self.switched_off = switched_off
         self.process: Process | None = None
         self.events: EventLog | None = None
         self.fence_hits: Counter[Switch] = Counter()
         """Number of times that each fence was reached with an old epoch, in all incarnations."""
+        self._broker_id = broker_id
         self._run = run
         self._seed = seed
         self._loop = loop
@@ -127,6 +104,11 @@ class Node:
     @property
     def incarnation(self) -> int:
         return len(self.lines)
+
+    @property
+    def last_seq(self) -> int:
+        """The last sequence number in the log of the last incarnation; 0 if there is none."""
+        return len(self.lines.get(self.incarnation, ()))
 
     @property
     def alive(self) -> bool:
@@ -140,8 +122,9 @@ class Node:
         session_timeout_ms: int,
         connection_timeout_ms: int,
     ) -> World:
-        """Start the next incarnation, and return its world."""
+        """Start the next incarnation, write the first record of its event log, and return its world."""
         self.disk.end_process()
+        after_seq = self.last_seq
         lines: list[bytes] = []
 
         def write(line: bytes) -> None:
@@ -152,7 +135,20 @@ class Node:
         incarnation = self.incarnation
         self.process = process = self._loop.process(self.name, incarnation)
         self.disk.faults.stall = process.stall
-        self.events = EventLog(run=self._run, node=self.name, incarnation=incarnation, clock=self.clock, write=write)
+        self.events = EventLog(
+            run=self._run, node=self.name, incarnation=incarnation, clock=self._event_clock, write=write
+        )
+        self.events.append(
+            ProcessStarted(
+                role="simulator" if self._broker_id < 0 else "broker",
+                broker_id=self._broker_id,
+                software="understudy",
+                machine=self.name,
+                boot=self._event_clock.boot.text,
+                after_seq=after_seq,
+                has_testbed=True,
+            )
+        )
         fences = Fences(self.events, switched_off=self.switched_off)
         fences.hits = self.fence_hits
         return World(
@@ -173,8 +169,14 @@ class Node:
         )
 
     def lose_power(self) -> None:
-        """Undo changes that were not flushed to the disk, as the seed draws them; the process has ended."""
+        """Undo changes that were not flushed to the disk, as the seed draws them, and boot again.
+
+        The process has ended.
+        """
         self.disk.lose_power(derived(self._seed, self.name, "loss of power", self.incarnation))
+        if self._boots:
+            self._boots += 1
+            self._event_clock.boot = own_boot(self._seed, self.name, self._boots, self._loop.now * 1000)
 
     def arm(self, point: str, action: str, inject: Callable[[], None]) -> None:
         """Call `inject` when this node next reaches `point`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.software import software_version
-from understudy.foundation.eventlog.records import RunDescribed
+from understudy.foundation.eventlog.records import ProcessStarted, RunDescribed
 from understudy.history.reading.lines import decode_record
 
 
@@ -18,12 +18,15 @@ def _data(line: bytes) -> object:
     return decode_record(line).data
 
 
-def test_it_is_the_first_record_and_keeps_what_the_experiment_knows() -> None:
+def test_it_follows_the_start_of_the_simulator_and_keeps_what_the_experiment_knows() -> None:
     plan = RunDescribed(partitions=12, fault="pause", software_commit="abc")
     with SimulatedCluster(7, brokers=5, run_id="my-run", described=plan) as cluster:
-        first = decode_record(cluster.log_lines[0])
-    assert (first.run, first.node) == ("my-run", "simulator")
-    assert first.data == RunDescribed(
+        started, record = map(decode_record, cluster.log_lines[:2])
+    assert started.data == ProcessStarted(
+        role="simulator", software="understudy", machine="simulator", boot="simulation", has_testbed=True
+    )
+    assert (record.run, record.node, record.seq) == ("my-run", "simulator", 2)
+    assert record.data == RunDescribed(
         world="simulator",
         brokers=5,
         partitions=12,
