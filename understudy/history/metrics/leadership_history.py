@@ -81,8 +81,13 @@ class LeadershipHistory:
         for partitions in history._topics.values():
             for partition in partitions.values():
                 if partition.last is not None:
-                    history._end_span(partition, end.us, history._leaderless(partition.last, end))
+                    leaderless = history._leaderless(partition.last, end)
+                    history._end_span(partition, end.us, leaderless, is_last=True)
         yield from ended
+
+    def is_down(self, node: str, us: int) -> bool:
+        """Return whether a node was down at some time."""
+        return any(spell.fell.us <= us < spell.up.us for spell in self._down.get(node, ()))
 
     def rows(self) -> tuple[PartitionNumbers, ...]:
         """Return one row per partition, sorted."""
@@ -148,7 +153,9 @@ class LeadershipHistory:
             history.unclean_elections += state.why == UNCLEAN
             history.clean_elections += state.why != UNCLEAN
 
-    def _end_span(self, history: _PartitionHistory, until: int, leaderless: _Leaderless) -> None:
+    def _end_span(
+        self, history: _PartitionHistory, until: int, leaderless: _Leaderless, *, is_last: bool = False
+    ) -> None:
         state = history.last
         if self._ended_spans is None or state is None or state.leadership is None:
             return
@@ -162,6 +169,7 @@ class LeadershipHistory:
                 until=max(state.key.us, until),
                 leaderless_us=leaderless.us,
                 leaderless_within_us=leaderless.within_us,
+                is_last=is_last,
             )
         )
 
@@ -215,6 +223,8 @@ class LeadershipSpan(msgspec.Struct, frozen=True, gc=False):
     until: int
     leaderless_us: int
     leaderless_within_us: int
+    is_last: bool
+    """Whether it lasts to the end of the run, and not until another state or a deletion."""
 
 
 class _Leaderless(NamedTuple):

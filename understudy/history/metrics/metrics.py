@@ -26,6 +26,7 @@ from understudy.foundation.eventlog.records import (
     ResponseReceived,
     StepReached,
 )
+from understudy.history.metrics.doubt import Doubts, mark
 from understudy.history.metrics.instants import Instant, instant, last_instant, within_us
 from understudy.history.metrics.leadership_history import LeadershipHistory
 from understudy.history.metrics.metric_tables import (
@@ -42,7 +43,7 @@ from understudy.history.metrics.metric_tables import (
     RunMetrics,
     Totals,
 )
-from understudy.history.metrics.reigns import ReignTimes, failover_rows, find_reigns
+from understudy.history.metrics.reigns import ORDERLY_ENDS, ReignTimes, failover_rows, find_reigns
 from understudy.history.metrics.settings import settings_row
 from understudy.history.reading.clocks import ClockPoint, MachineClock
 from understudy.history.reading.missing import MissingRecords, find_missing
@@ -57,7 +58,6 @@ from understudy.history.reading.run_records import (
 )
 
 NO_ERROR = "NONE"
-ORDERLY_ENDS = ("stop", "exit")
 
 
 def measure(run: str, records: Iterable[Envelope], sequences: Iterable[SequenceDamage] | None = None) -> RunMetrics:
@@ -86,7 +86,7 @@ def measure_records(run: str, found: RunRecords, missing: Sequence[MissingRecord
     partitions = history.rows()
     requests = request_rows(found)
     fence_hits = fence_rows(found)
-    return RunMetrics(
+    metrics = RunMetrics(
         run=run,
         settings=settings_row(found),
         totals=_totals(found, not missing, reigns, end, partitions, requests, fence_hits),
@@ -103,6 +103,7 @@ def measure_records(run: str, found: RunRecords, missing: Sequence[MissingRecord
         missing=missing_rows(missing),
         clocks=clock_rows(found),
     )
+    return mark(Doubts(found, missing, reigns, end), metrics) if missing else metrics
 
 
 def nearest_rank(values: Sequence[int], percent: int) -> int | None:

@@ -41,6 +41,8 @@ from understudy.history.reading.run_records import (
 
 CONTROLLER = "/controller"
 NOT_A_FAULT = "start"
+ORDERLY_ENDS = ("stop", "exit")
+"""What ends a reign in order. If it ends the last one, the time after it is no outage."""
 UNDONE = ("resume", "continue", "heal")
 """Faults that end an earlier fault; older runs call `resume` `continue`."""
 
@@ -63,6 +65,11 @@ class ReignTimes:
     ready: At[ControllerReady] | None
     loss: Loss
 
+    @property
+    def targets(self) -> tuple[str, str]:
+        """Targets of the faults that may end the reign."""
+        return (self.elected.node, CONTROLLER)
+
     def row(self) -> Reign:
         loss = self.loss
         return Reign(
@@ -84,7 +91,7 @@ def find_reigns(run: RunRecords) -> list[ReignTimes]:
     """Return all reigns, by epoch."""
     elections = sorted(run.of(ControllerElected), key=lambda elected: (elected.data.epoch, elected.key))
     ready = firsts(((at.incarnation, at.data.epoch), at) for at in run.of(ControllerReady))
-    losses = _Losses(run)
+    losses = Losses(run)
     return [
         ReignTimes(
             elected=elected,
@@ -129,7 +136,7 @@ class _Words(NamedTuple):
     words: str
 
 
-class _Losses:
+class Losses:
     """Finds out what ended each reign."""
 
     def __init__(self, run: RunRecords) -> None:
@@ -150,7 +157,7 @@ class _Losses:
         if fault is not None:
             noticed = self._noticed(elected, fault.key.us, until)
             return Loss(ended=instant(fault.key), ended_by=fault.fault, by_fault=True, noticed=noticed)
-        words = self._words(elected, until)
+        words = self.words(elected, until)
         if following is not None:
             noticed = self._noticed(elected, elected.us, until)
             last_us = self._run.signs.last_until(elected.incarnation, noticed.us if noticed else following.us)
@@ -180,7 +187,8 @@ class _Losses:
                 return gone.key
         return None
 
-    def _words(self, elected: At[ControllerElected], until: int | None) -> _Words | None:
+    def words(self, elected: At[ControllerElected], until: int | None) -> _Words | None:
+        """Return the first last words of a reign up to `until`."""
         for words in _within(self._last_words, elected.us, until):
             key = words.key
             if (key.node, key.incarnation) == elected.incarnation and key.seq > elected.key.seq:

@@ -6,9 +6,10 @@ milliseconds after the run's first record, to the microsecond; null if the logs 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from understudy.foundation.eventlog.records import (
     EventEnded,
@@ -19,12 +20,15 @@ from understudy.foundation.eventlog.records import (
     RequestSent,
     ResponseReceived,
 )
+from understudy.history.metrics.doubt import Doubts, marked
 from understudy.history.metrics.instants import Instant
 from understudy.history.metrics.leadership_history import LeadershipHistory
 from understudy.history.metrics.metric_tables import Table
 from understudy.history.metrics.metrics import end_of_run
-from understudy.history.metrics.reigns import NOT_A_FAULT, UNDONE, failover_rows, faults_of, find_reigns
+from understudy.history.metrics.reigns import NOT_A_FAULT, UNDONE, ReignTimes, failover_rows, faults_of, find_reigns
+from understudy.history.metrics.row_doubt import of_event, of_fault, of_leadership, of_request
 from understudy.history.reading.clocks import Incarnation
+from understudy.history.reading.missing import MissingRecords, find_missing
 from understudy.history.reading.run_records import (
     At,
     RunRecords,
@@ -176,21 +180,38 @@ ROW_TABLES: dict[str, type[Table]] = {
 """Tables by the names that they have on disk, in addition to `metric_tables.TABLES`."""
 
 
-def rows(name: str, run: RunRecords) -> Iterator[Table]:
+def rows(name: str, run: RunRecords, missing: Sequence[MissingRecords] | None = None) -> Iterator[Table]:
     """Return the rows of one of `ROW_TABLES`.
+
+    Args:
+        missing: the stretches in which records are missing; by default those that `find_missing` finds.
 
     Raises:
         msgspec.MsgspecError, OSError: as `metrics.measure_records`.
     """
-    return _ROWS[name](run)
+    missing = find_missing(run) if missing is None else missing
+    reigns = find_reigns(run)
+    end = end_of_run(run, reigns)
+    doubts = Doubts(run, missing, reigns, end) if missing else None
+    return _ROWS[name](_Run(run, reigns, end, doubts))
 
 
-def _request_rows(run: RunRecords) -> Iterator[Table]:
+class _Run(NamedTuple):
+    """A run, and the columns in doubt of its rows; None if no record is missing."""
+
+    records: RunRecords
+    reigns: list[ReignTimes]
+    end: Instant
+    doubts: Doubts | None
+
+
+def _request_rows(given: _Run) -> Iterator[Table]:
+    run, doubts = given.records, given.doubts
     answers, failures = first_by_cause(run.of(ResponseReceived)), first_by_cause(run.of(RequestFailed))
     for sent in run.of(RequestSent):
         answer = answers.get((sent.incarnation, sent.key.seq))
         failure = failures.get((sent.incarnation, sent.key.seq))
-        yield RequestRow(
+        row = RequestRow(
             node=sent.node,
             incarnation=sent.key.incarnation,
             seq=sent.key.seq,
@@ -209,12 +230,18 @@ def _request_rows(run: RunRecords) -> Iterator[Table]:
             failed_at_ms=millis(failure.us) if failure else None,
             failure=failure.data.why if failure else "",
         )
+        if doubts is None:
+            yield row
+        else:
+            is_over = answer is not None or failure is not None
+            yield marked(row, of_request(doubts, row, (sent.incarnation, sent.us), is_over=is_over))
 
 
-def _leadership_rows(run: RunRecords) -> Iterator[Table]:
-    for span in LeadershipHistory.spans(run, end_of_run(run, find_reigns(run))):
+def _leadership_rows(given: _Run) -> Iterator[Table]:
+    doubts = given.doubts
+    for span in LeadershipHistory.spans(given.records, given.end):
         state = span.leadership
-        yield LeadershipRow(
+        row = LeadershipRow(
             topic=state.topic,
             partition=state.partition,
             leader=state.leader,
@@ -227,16 +254,19 @@ def _leadership_rows(run: RunRecords) -> Iterator[Table]:
             leaderless_ms=millis(span.leaderless_us),
             leaderless_within_ms=millis(span.leaderless_within_us),
         )
+        yield row if doubts is None else marked(row, of_leadership(doubts, row, span))
 
 
-def _event_rows(run: RunRecords) -> Iterator[Table]:
+def _event_rows(given: _Run) -> Iterator[Table]:
+    run, doubts = given.records, given.doubts
     queued, started = _by_event(run.of(EventQueued)), _by_event(run.of(EventStarted))
     ended, preempted = _by_event(run.of(EventEnded)), _by_event(run.of(EventPreempted))
     for name in sorted({*queued, *started, *ended, *preempted}):
         incarnation, event_id = name
         entered, began, over, gone = queued.get(name), started.get(name), ended.get(name), preempted.get(name)
-        known = next(at for at in (entered, began, over, gone) if at is not None)
-        yield EventRow(
+        records = (entered, began, over, gone)
+        known = next(at for at in records if at is not None)
+        row = EventRow(
             node=incarnation[0],
             incarnation=incarnation[1],
             event_id=event_id,
@@ -250,6 +280,8 @@ def _event_rows(run: RunRecords) -> Iterator[Table]:
             took_ms=over.data.took_ms if over else None,
             outcome=over.data.outcome if over else "",
         )
+        times = [at.us if at else None for at in records]
+        yield row if doubts is None else marked(row, of_event(doubts, row, incarnation, times))
 
 
 def _by_event(records: Iterable[At[E]]) -> dict[tuple[Incarnation, int], At[E]]:
@@ -257,16 +289,21 @@ def _by_event(records: Iterable[At[E]]) -> dict[tuple[Incarnation, int], At[E]]:
     return firsts(((at.incarnation, at.data.event_id), at) for at in records)
 
 
-def _fault_rows(run: RunRecords) -> Iterator[Table]:
-    reigns = find_reigns(run)
+def _fault_rows(given: _Run) -> Iterator[Table]:
+    run, reigns, doubts = given.records, given.reigns, given.doubts
     ended = {reign.loss.ended.us: reign for reign in reigns if reign.loss.ended and reign.loss.by_fault}
-    followed = {row.previous_epoch: row for row in failover_rows(run, reigns)}
+    failovers = failover_rows(run, reigns)
+    if doubts is not None:
+        failovers = [marked(row, doubts.of_failover(row, place)) for place, row in enumerate(failovers, start=1)]
+    followed = {row.previous_epoch: row for row in failovers}
     faults = faults_of(run)
-    elections = _elections_after([fault.key.us for fault in faults], run, end_of_run(run, reigns))
-    for (key, fault, target, role), elected in zip(faults, elections, strict=True):
+    times = [fault.key.us for fault in faults]
+    elections = _elections_after(times, run, given.end)
+    untils = [*times, math.inf][1:]
+    for (key, fault, target, role), elected, until in zip(faults, elections, untils, strict=True):
         reign = ended.get(key.us) if fault not in (NOT_A_FAULT, *UNDONE) else None
         failover = followed.get(reign.elected.data.epoch) if reign else None
-        yield FaultRow(
+        row = FaultRow(
             at_ms=millis(key.us),
             fault=fault,
             target=target,
@@ -280,6 +317,7 @@ def _fault_rows(run: RunRecords) -> Iterator[Table]:
             outage_within_ms=failover.outage_within_ms if failover else None,
             elections=elected,
         )
+        yield row if doubts is None else marked(row, of_fault(doubts, row, (key.us, until), reign, failover))
 
 
 def _elections_after(times: Sequence[int], run: RunRecords, end: Instant) -> list[int]:
@@ -290,7 +328,7 @@ def _elections_after(times: Sequence[int], run: RunRecords, end: Instant) -> lis
     return counts[1:]
 
 
-_ROWS: dict[str, Callable[[RunRecords], Iterator[Table]]] = {
+_ROWS: dict[str, Callable[[_Run], Iterator[Table]]] = {
     "request_log": _request_rows,
     "leaderships": _leadership_rows,
     "event_log": _event_rows,

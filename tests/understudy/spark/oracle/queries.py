@@ -15,10 +15,9 @@ import re
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.metrics.leadership_history import DOWN_FAULTS, NO_ELECTION, UNCLEAN, UP_FAULTS
-from understudy.history.metrics.metric_tables import Settings
-from understudy.history.metrics.metrics import NO_ERROR, ORDERLY_ENDS
-from understudy.history.metrics.reigns import CONTROLLER, NOT_A_FAULT, UNDONE
-from understudy.history.metrics.settings import BROKER_NODE
+from understudy.history.metrics.metrics import NO_ERROR
+from understudy.history.metrics.reigns import CONTROLLER, NOT_A_FAULT, ORDERLY_ENDS, UNDONE
+from understudy.history.metrics.settings import BROKER_NODE, SETTING_NAMES
 
 _KEY = "us, node, incarnation, seq"
 """A record's place in the order of its run; its `struct` compares like
@@ -429,7 +428,7 @@ def _first_known(field: str) -> str:
 
 _SETTINGS = {
     "described": f"""
-        SELECT run, {", ".join(_first_known(name) for name in Settings.__struct_fields__)}
+        SELECT run, {", ".join(_first_known(name) for name in SETTING_NAMES)}
         FROM RunDescribed GROUP BY run""",
     "settings": f"""
         SELECT r.run, d.world, coalesce(d.brokers, r.brokers) AS brokers,
