@@ -33,7 +33,15 @@ from understudy.history.metrics.metric_tables import (
     Table,
     Totals,
 )
-from understudy.history.metrics.reigns import NOT_A_FAULT, ORDERLY_ENDS, Losses, ReignTimes, faults_of
+from understudy.history.metrics.reigns import (
+    CONTROLLER,
+    NOT_A_FAULT,
+    ORDERLY_ENDS,
+    Fault,
+    Losses,
+    ReignTimes,
+    faults_of,
+)
 from understudy.history.metrics.settings import SETTING_NAMES
 from understudy.history.reading.missing import MissingRecords
 from understudy.history.reading.run_records import RunRecords, broker_node, micros
@@ -234,12 +242,18 @@ class Doubts:
         """Return what is in doubt about one of the reigns."""
         return next(doubt for each, doubt in zip(self._reigns, self.of_reigns, strict=True) if each is reign)
 
-    def ends_of_reigns_at(self, us: int) -> bool:
-        """Return whether it is in doubt what ended a reign that was not over before a time."""
-        return any(
-            doubt.ended and reign.elected.us <= us and (following is None or us <= following.elected.us)
-            for doubt, reign, following in zip_longest(self.of_reigns, self._reigns, self._reigns[1:])
+    def may_have_ended_a_reign(self, fault: Fault) -> bool:
+        """Return whether a fault may have ended a reign other than as it is on record."""
+        us = fault.key.us
+        on_record = (
+            (reign, doubt)
+            for reign, following, doubt in zip_longest(self._reigns, self._reigns[1:], self.of_reigns)
+            if reign.elected.us <= us and (following is None or us <= following.elected.us)
         )
+        if any(doubt.ended and fault.target in reign.targets for reign, doubt in on_record):
+            return True
+        may_be_controllers = fault.target == CONTROLLER or self.evidence.of_node(fault.target, -math.inf, us)
+        return may_be_controllers and self.evidence.of_elections_around(us)
 
     def of_reign(self, row: Reign, doubt: ReignDoubt) -> set[str]:
         found = self.shifted(row, "elected_at_ms", "ready_at_ms", "ended_at_ms", "noticed_at_ms")

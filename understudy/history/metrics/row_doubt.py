@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from understudy.history.metrics.doubt import Doubts
 from understudy.history.metrics.leadership_history import LeadershipSpan
 from understudy.history.metrics.metric_tables import Failover, Table
-from understudy.history.metrics.reigns import ReignTimes
+from understudy.history.metrics.reigns import NOT_A_FAULT, UNDONE, Fault, ReignTimes
 from understudy.history.reading.clocks import Incarnation
 
 
@@ -60,20 +60,19 @@ def of_event(doubts: Doubts, row: Table, process: Incarnation, times: Sequence[i
 
 
 def of_fault(
-    doubts: Doubts, row: Table, fault: tuple[int, float], reign: ReignTimes | None, failover: Failover | None
+    doubts: Doubts, row: Table, fault: Fault, until: float, reign: ReignTimes | None, failover: Failover | None
 ) -> set[str]:
     """Whether a fault ended a reign depends on all reigns at its time, and the rest on the failover that followed.
 
     Args:
-        fault: when it was injected, and when the next one was.
+        until: when the next fault was injected.
         reign: the reign that it ended.
         failover: the failover after that reign.
     """
-    us, until = fault
     evidence, doubt = doubts.evidence, doubts.shifted(row, "at_ms")
     of_failover = {"next_epoch", "next_controller", "detection_ms", "outage_ms"}
     if reign is None:
-        if doubts.ends_of_reigns_at(us) or evidence.of_elections_around(us):
+        if fault.fault not in (NOT_A_FAULT, *UNDONE) and doubts.may_have_ended_a_reign(fault):
             doubt |= {"ended_epoch", *of_failover}
     else:
         own = doubts.doubt_of(reign)
@@ -83,6 +82,6 @@ def of_fault(
             doubt |= of_failover
         if failover is not None:
             doubt |= {"detection_ms", "outage_ms"}.intersection(failover.doubt)
-    if evidence.any_of(lambda _: True, us, until) or evidence.of_changes(-math.inf, until):
+    if evidence.any_of(lambda _: True, fault.key.us, until) or evidence.of_changes(-math.inf, until):
         doubt.add("elections")
     return doubt

@@ -300,14 +300,14 @@ def _fault_rows(given: _Run) -> Iterator[Table]:
     times = [fault.key.us for fault in faults]
     elections = _elections_after(times, run, given.end)
     untils = [*times, math.inf][1:]
-    for (key, fault, target, role), elected, until in zip(faults, elections, untils, strict=True):
-        reign = ended.get(key.us) if fault not in (NOT_A_FAULT, *UNDONE) else None
+    for fault, elected, until in zip(faults, elections, untils, strict=True):
+        reign = ended.get(fault.key.us) if fault.fault not in (NOT_A_FAULT, *UNDONE) else None
         failover = followed.get(reign.elected.data.epoch) if reign else None
         row = FaultRow(
-            at_ms=millis(key.us),
-            fault=fault,
-            target=target,
-            role=role,
+            at_ms=millis(fault.key.us),
+            fault=fault.fault,
+            target=fault.target,
+            role=fault.role,
             ended_epoch=reign.elected.data.epoch if reign else None,
             next_epoch=failover.epoch if failover else None,
             next_controller=failover.broker if failover else None,
@@ -317,7 +317,7 @@ def _fault_rows(given: _Run) -> Iterator[Table]:
             outage_within_ms=failover.outage_within_ms if failover else None,
             elections=elected,
         )
-        yield row if doubts is None else marked(row, of_fault(doubts, row, (key.us, until), reign, failover))
+        yield row if doubts is None else marked(row, of_fault(doubts, row, fault, until, reign, failover))
 
 
 def _elections_after(times: Sequence[int], run: RunRecords, end: Instant) -> list[int]:
