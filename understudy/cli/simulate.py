@@ -19,6 +19,7 @@ from understudy.trials.seeds.seeds import SeedReport, run_plan, run_seeds
 
 SHOWN_FAILURES = 5
 SECONDS = 30
+CLOCKS = {"own": True, "one": False}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --seed: the seed without consumer groups and compaction, as seeds once were",
     )
+    parser.add_argument(
+        "--clocks",
+        choices=CLOCKS,
+        help="own: each node has a monotonic clock of its own; one: all share one; default: as drawn, own in a tenth",
+    )
     parser.add_argument("--without", metavar="FENCE", help="switch a fence off; several are joined by +")
     parser.add_argument("--spark", metavar="URL", help="run --seeds in Spark at this master, for example local[*]")
     parser.add_argument(
@@ -60,8 +66,10 @@ def run(options: argparse.Namespace) -> int:
         options.usage_error("--without goes without --spark; `understudy hunt --spark` takes both")
     if options.no_groups and options.seed is None:
         options.usage_error("--no-groups goes with --seed")
-    if options.plan is not None and (options.seconds, options.without) != (None, None):
-        options.usage_error("--seconds and --without are part of the plan; change them in the file")
+    if options.clocks is not None and options.spark is not None:
+        options.usage_error("--clocks goes without --spark")
+    if options.plan is not None and (options.seconds, options.without, options.clocks) != (None, None, None):
+        options.usage_error("--seconds, --without and --clocks are part of the plan; change them in the file")
     options.seconds = options.seconds or SECONDS
     if options.seed is not None or options.plan is not None:
         if options.spark is not None:
@@ -77,7 +85,13 @@ def run(options: argparse.Namespace) -> int:
 
         return simulate_in_spark(seeds, options, partial(_summarised, seeds, options.seconds))
     fences = fences_off(options.without)
-    reports = run_seeds(seeds, options.seconds, workers=options.workers, fences_off=fences)
+    reports = run_seeds(
+        seeds,
+        options.seconds,
+        workers=options.workers,
+        own_clocks=CLOCKS.get(options.clocks),
+        fences_off=fences,
+    )
     return _summarised(seeds, options.seconds, map(outcome_of, reports), f"on {options.workers} workers")
 
 
@@ -102,8 +116,14 @@ def _replay(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:
     """Draw the plan of --seed, or read --plan; return also what the file says that it violates."""
     if options.plan is None:
-        off = fences_off(options.without)
-        return draw_plan(options.seed, options.seconds, groups=not options.no_groups, fences_off=off), ""
+        plan = draw_plan(
+            options.seed,
+            options.seconds,
+            groups=not options.no_groups,
+            own_clocks=CLOCKS.get(options.clocks),
+            fences_off=fences_off(options.without),
+        )
+        return plan, ""
     with reported_as(BadInput, BadSeedPlan, about="--plan"):
         file = read_plan(options.plan)
     return file.plan, file.violates

@@ -23,8 +23,8 @@ from understudy.brokers.coordinator.producer_id_manager import (
     why_unusable,
 )
 from understudy.brokers.membership.controller_channel import ControllerChannel
+from understudy.clusters.simulated.clocks import SimulatedClock
 from understudy.clusters.simulated.loop import new_loop
-from understudy.clusters.simulated.world import SimulatedClock
 from understudy.clusters.simulated.zookeeper import LostAnswer
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.cluster.identifiers import BrokerId

@@ -125,7 +125,7 @@ def test_what_cannot_be_used_is_refused_before_the_hunt(tmp_path: Path, capsys: 
 def test_a_plan_has_its_own_length_and_fences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["simulate", "--plan", "plan.json", "--seconds", "3"])
-    assert "--seconds and --without are part of the plan" in capsys.readouterr().err
+    assert "--seconds, --without and --clocks are part of the plan" in capsys.readouterr().err
     assert main(["simulate", "--plan", str(tmp_path / "gone.json")]) == 2
     assert "No such file" in capsys.readouterr().err
 

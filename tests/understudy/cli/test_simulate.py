@@ -10,6 +10,7 @@ from tests.understudy.full_disk import no_larger_file
 from understudy.cli.main import main
 from understudy.clusters.findings import Finding, FindingKind, Findings
 from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.foundation.eventlog.records import ProcessStarted
 from understudy.history.reading.reader import read
 from understudy.trials.seeds import seeds as simulator_seeds
 from understudy.trials.seeds.seed_plans import draw_plan
@@ -44,6 +45,44 @@ def test_a_report_of_a_seed_without_groups_names_the_command_that_replays_it() -
     seed = next(seed for seed in range(1, 50) if draw_plan(seed, 1).members)
     assert "--no-groups" in run_seed(seed, 1, groups=False).command
     assert "--no-groups" not in run_seed(seed, 1).command
+
+
+@pytest.mark.parametrize("clocks", ["own", "one"])
+def test_the_clocks_of_a_seed_can_be_chosen_and_change_nothing_else(
+    clocks: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = {None: tmp_path / "drawn", clocks: tmp_path / clocks}
+    outputs = []
+    for chosen, folder in folders.items():
+        options = [] if chosen is None else ["--clocks", chosen]
+        assert main(["simulate", "--seed", "7", "--seconds", "6", *options, "--dir", str(folder)]) == 0
+        outputs.append(capsys.readouterr().out.replace(str(folder), ""))
+    assert outputs[0] == outputs[1]
+    boots = {record.data.boot for record in read([folders[clocks]]).records if isinstance(record.data, ProcessStarted)}
+    assert (len(boots) > 1) == (clocks == "own")
+
+
+def test_the_clocks_of_a_plan_and_of_seeds_in_spark_are_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for line in (["--plan", str(tmp_path / "plan.json")], ["--seeds", "1", "--spark", "local[1]"]):
+        with pytest.raises(SystemExit):
+            main(["simulate", *line, "--clocks", "own"])
+    found = capsys.readouterr().err
+    assert "--seconds, --without and --clocks are part of the plan" in found
+    assert "--clocks goes without --spark" in found
+
+
+def test_a_report_names_the_clocks_that_the_seed_has_not_drawn() -> None:
+    drawn = {
+        own_clocks: next(s for s in range(50) if draw_plan(s, 1).own_clocks == own_clocks)
+        for own_clocks in (True, False)
+    }
+    assert run_seed(drawn[False], 1, own_clocks=True).command.endswith(
+        f"--seed {drawn[False]} --seconds 1 --clocks own"
+    )
+    assert run_seed(drawn[True], 1, own_clocks=False).command.endswith("--clocks one")
+    assert "--clocks" not in run_seed(drawn[True], 1).command
 
 
 def test_many_seeds_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

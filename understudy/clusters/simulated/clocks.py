@@ -15,7 +15,7 @@ EPOCH_MS = 1_767_225_600_000.0
 """The wall clock at the start of every simulation: 2026-01-01T00:00:00Z."""
 
 LARGEST_DRIFT = 0.0001
-"""Largest fraction by which the monotonic clock of a boot runs too fast or too slow; twice the error of a quartz."""
+"""Largest fraction by which the monotonic clock of a boot runs too fast or too slow."""
 
 _HOUR_MS = 3_600_000.0
 _DAY_MS = 24 * _HOUR_MS
@@ -70,6 +70,10 @@ class Boot(NamedTuple):
 
     def monotonic_ms(self, now_ms: float) -> float:
         return self.clock_ms + (now_ms - self.began_ms) * self.rate
+
+    def now_ms(self, monotonic_ms: float) -> float:
+        """Return the virtual time at which its clock was `monotonic_ms`."""
+        return self.began_ms + (monotonic_ms - self.clock_ms) / self.rate
 
 
 SHARED_BOOT: Final = Boot("simulation", 0.0, 0.0, 1.0)

@@ -123,7 +123,7 @@ class SimulatedCluster(SimulatedEnvironment):
             self._brokers[broker_id] = SimulatedBroker(self, broker_id, node, properties, peers=peers)
         self.brokers = tuple(self._brokers.values())
         self.broker_ids = tuple(self._brokers)
-        self.nodes = [*(broker.node for broker in self.brokers), self.simulator]
+        self.nodes[:0] = [broker.node for broker in self.brokers]
         self.bootstrap = [f"{name}:{PORT}" for name in names]
         self.admin = AdminClient(self.client_network, self.bootstrap)
         timeouts = {broker.session_timeout_ms for broker in self.brokers}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+import msgspec
+
 from understudy.brokers.exits import TEMPORARY
 from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.cluster import ClusterError, WaitTimedOut
@@ -84,6 +86,9 @@ class SimulatedEnvironment:
             has_own_clock=own_clocks,
         )
         """The node that runs the clients and records the injected faults."""
+        self.nodes = [self.simulator]
+        """All nodes."""
+        self._own_clocks = own_clocks
         world = self.simulator.start(
             self.zookeeper, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000
         )
@@ -130,9 +135,15 @@ class SimulatedEnvironment:
     # ------------------------------------------------------------------ records
 
     def records(self) -> Sequence[Envelope]:
-        """Return what `log_lines` holds now, decoded. No line is decoded twice."""
-        self._records += map(decode_record, self.log_lines[len(self._records) :])
+        """Return what `log_lines` holds now, decoded, with the virtual time as `mono_ms`. No line is decoded twice."""
+        new = map(decode_record, self.log_lines[len(self._records) :])
+        self._records += map(self._in_virtual_time, new) if self._own_clocks else new
         return self._records
+
+    def _in_virtual_time(self, record: Envelope) -> Envelope:
+        node = next(node for node in self.nodes if node.name == record.node)
+        now_ms = node.boots[record.incarnation].now_ms(record.mono_ms)
+        return msgspec.structs.replace(record, mono_ms=round(now_ms, 3))
 
     def record_fault(self, fault: str, target: str, role: str = "") -> None:
         """Record a fault; call it before the fault is injected."""

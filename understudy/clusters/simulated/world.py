@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from understudy.brokers.world import World
-from understudy.clusters.simulated.clocks import SHARED_BOOT, EventLogClock, SimulatedClock, own_boot
+from understudy.clusters.simulated.clocks import SHARED_BOOT, Boot, EventLogClock, SimulatedClock, own_boot
 from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.clusters.simulated.loop import Process, SimulatedLoop
 from understudy.clusters.simulated.network import SimulatedNetwork
@@ -60,6 +60,7 @@ class Node:
     Attributes:
         clock: what its processes measure time with.
         lines: the lines of the node's event log, by incarnation.
+        boots: the boot of each incarnation, whose clock its event log has.
         log_lines: the lines of all nodes' event logs, in the order in which they were written.
         switched_off: fences and fixes that are switched off, from the next incarnation on.
         armed: the armed faults, by point.
@@ -84,10 +85,11 @@ class Node:
         self.log_lines = log_lines
         self.disk = SimulatedDisk()
         self.clock = SimulatedClock(loop)
-        self._boots = 1 if has_own_clock else 0
-        boot = own_boot(seed, name, self._boots, loop.now * 1000) if has_own_clock else SHARED_BOOT
-        self._event_clock = EventLogClock(loop, self.clock, boot)
+        self._has_own_clock = has_own_clock
+        self._boot_number = 0
+        self._event_clock = EventLogClock(loop, self.clock, SHARED_BOOT)
         self.lines: dict[int, list[bytes]] = {}
+        self.boots: dict[int, Boot] = {}
         self.switched_off = switched_off
         self.process: Process | None = None
         self.events: EventLog | None = None
@@ -97,6 +99,7 @@ class Node:
         self._run = run
         self._seed = seed
         self._loop = loop
+        self._boot()
         self.armed: dict[str, Armed] = {}
         self.answers = AnswerList()
         self.at_point: Callable[[str], None] | None = None
@@ -133,6 +136,7 @@ class Node:
 
         self.lines[self.incarnation + 1] = lines
         incarnation = self.incarnation
+        self.boots[incarnation] = self._event_clock.boot
         self.process = process = self._loop.process(self.name, incarnation)
         self.disk.faults.stall = process.stall
         self.events = EventLog(
@@ -174,9 +178,13 @@ class Node:
         The process has ended.
         """
         self.disk.lose_power(derived(self._seed, self.name, "loss of power", self.incarnation))
-        if self._boots:
-            self._boots += 1
-            self._event_clock.boot = own_boot(self._seed, self.name, self._boots, self._loop.now * 1000)
+        self._boot()
+
+    def _boot(self) -> None:
+        """Begin the next boot of its machine; a machine that shares a clock keeps it."""
+        if self._has_own_clock:
+            self._boot_number += 1
+            self._event_clock.boot = own_boot(self._seed, self.name, self._boot_number, self._loop.now * 1000)
 
     def arm(self, point: str, action: str, inject: Callable[[], None]) -> None:
         """Call `inject` when this node next reaches `point`.

@@ -143,6 +143,7 @@ def _left(failed: FailedSeed) -> Iterator[str]:
         ("callbacks are reordered", left.reordering),
         ("unclean elections are allowed", left.unclean_election),
         ("clocks are wrong", left.wrong_clocks),
+        ("each node has a clock of its own", left.own_clocks),
     )
     yield from (text for text, is_set in settings if is_set)
     if left.fences_off:

@@ -122,11 +122,11 @@ class _Search:
             self._try(schedule=replace(self.best.plan.schedule, unknown_probability=0.0))
 
     def simplify_cluster(self) -> None:
-        """Try without an absent broker, then with the usual order of callbacks, right clocks, clean elections, fewer
-        brokers, and one partition."""
+        """Try without an absent broker, then with the usual order of callbacks, right clocks, one clock, clean
+        elections, fewer brokers, and one partition."""
         if self.best.plan.absent is not None:
             self._try(absent=None)
-        for name in ("reordering", "wrong_clocks", "unclean_election"):
+        for name in ("reordering", "wrong_clocks", "own_clocks", "unclean_election"):
             if getattr(self.best.plan, name):
                 self._try(**{name: False})
         for brokers in range(max(FEWEST_BROKERS, self.best.plan.absent or 0), self.best.plan.brokers):

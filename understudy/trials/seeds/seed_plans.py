@@ -22,6 +22,8 @@ from understudy.trials.seeds.workload import ClientAction, draw_actions
 MOST_SECONDS = 86_400
 COMPACTED_SHARE = 0.5
 """The share of seeds with a topic that is compacted."""
+OWN_CLOCKS_SHARE = 0.1
+"""The share of seeds in which each node has a monotonic clock of its own."""
 
 
 class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +36,10 @@ class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         partitions: the number of partitions of the first topic.
         reordering: whether the order in which processes run their callbacks is changed at random.
         unclean_election: `unclean.leader.election.enable` of all brokers.
-        wrong_clocks: whether clocks are up to ten minutes wrong, and up to 0.1 % too fast or too slow.
+        wrong_clocks: whether the wall clocks are up to ten minutes wrong, and brokers measure times up to 0.1 % too
+            long or too short.
+        own_clocks: whether each node has a monotonic clock of its own, as nodes on several machines have. Only times
+            in the event log depend on it.
         absent: the id of a broker that is killed when all is healed, and starts when the others have settled (L8); None
             for none.
         schedule: the faults.
@@ -51,6 +56,7 @@ class SeedPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     reordering: bool
     unclean_election: bool
     wrong_clocks: bool
+    own_clocks: bool = False
     absent: Annotated[int, msgspec.Meta(ge=1)] | None = None
     schedule: Schedule
     actions: tuple[ClientAction, ...]
@@ -74,6 +80,7 @@ def draw_plan(
     brokers: int | None = None,
     partitions: int | None = None,
     groups: bool = True,
+    own_clocks: bool | None = None,
     fences_off: tuple[Switch, ...] = (),
 ) -> SeedPlan:
     """Draw the plan of a seed for `seconds` of simulated time, two thirds of it under faults.
@@ -81,6 +88,7 @@ def draw_plan(
     Args:
         brokers, partitions: numbers to use instead of drawn ones.
         groups: whether the seed may have consumer groups and a compacted topic. Seeds of older versions have none.
+        own_clocks: as in `SeedPlan`; None to let the seed draw it.
         fences_off: fences and fixes to switch off, to see which check finds the defect.
     """
     draw = derived(seed, "scenario")
@@ -90,6 +98,8 @@ def draw_plan(
     draw_absent = derived(seed, "absent")
     absent = draw_absent.randint(1, brokers) if draw_absent.random() < 0.25 else None
     schedule = draw_schedule(derived(seed, "faults"), brokers=brokers, duration_ms=seconds * 1000)
+    if own_clocks is None:
+        own_clocks = derived(seed, "own clocks").random() < OWN_CLOCKS_SHARE
     load: tuple[str, ...] = LOAD
     members: tuple[PlannedMember, ...] = ()
     if groups:
@@ -105,6 +115,7 @@ def draw_plan(
         reordering=reordering,
         unclean_election=unclean_election,
         wrong_clocks=wrong_clocks,
+        own_clocks=own_clocks,
         absent=absent,
         schedule=schedule,
         # The name must not change: each seed's random numbers are derived from it.

@@ -81,13 +81,16 @@ class SeedReport:
         seconds = "" if self.plan.seconds == DEFAULT_SECONDS else f" --seconds {self.plan.seconds}"
         fences = "+".join(self.plan.fences_off)
         without = f" --without {fences}" if fences else ""
-        return f"understudy simulate --seed {self.plan.seed}{seconds}{self._no_groups}{without}"
+        return f"understudy simulate --seed {self.plan.seed}{seconds}{self._not_drawn}{without}"
 
     @property
-    def _no_groups(self) -> str:
+    def _not_drawn(self) -> str:
+        """The options for what differs from the plan that the seed draws."""
         drawn = draw_plan(self.plan.seed, self.plan.seconds)
         is_without = not self.plan.members and COMPACTION not in self.plan.load
-        return " --no-groups" if is_without and (drawn.members or COMPACTION in drawn.load) else ""
+        no_groups = " --no-groups" if is_without and (drawn.members or COMPACTION in drawn.load) else ""
+        own_clocks = self.plan.own_clocks
+        return no_groups + ("" if own_clocks == drawn.own_clocks else f" --clocks {'own' if own_clocks else 'one'}")
 
     def __str__(self) -> str:
         head = (
@@ -110,17 +113,26 @@ def run_seed(
     brokers: int | None = None,
     partitions: int | None = None,
     groups: bool = True,
+    own_clocks: bool | None = None,
     fences_off: tuple[Switch, ...] = (),
     events: Path | None = None,
 ) -> SeedReport:
     """Run one seed for `seconds` of simulated time, two thirds of it under faults.
 
     Args:
-        brokers, partitions, groups: as in `draw_plan`.
+        brokers, partitions, groups, own_clocks: as in `draw_plan`.
         fences_off: fences and fixes that are switched off, to see which check finds the defect.
         events: the folder in which to leave the event logs, in the layout of a run on processes; None for none.
     """
-    plan = draw_plan(seed, seconds, brokers=brokers, partitions=partitions, groups=groups, fences_off=fences_off)
+    plan = draw_plan(
+        seed,
+        seconds,
+        brokers=brokers,
+        partitions=partitions,
+        groups=groups,
+        own_clocks=own_clocks,
+        fences_off=fences_off,
+    )
     return run_plan(plan, events=events)
 
 
@@ -140,7 +152,12 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
         settings |= CLEANER_SETTINGS
     fences_off = tuple(SWITCHES[name] for name in plan.fences_off)
     cluster = SimulatedCluster(
-        plan.seed, brokers=plan.brokers, settings=settings, fences_off=fences_off, reordering=plan.reordering
+        plan.seed,
+        brokers=plan.brokers,
+        settings=settings,
+        fences_off=fences_off,
+        reordering=plan.reordering,
+        own_clocks=plan.own_clocks,
     )
     if plan.wrong_clocks:
         _set_clocks_wrong(cluster)
@@ -270,7 +287,7 @@ def _settle_without(cluster: SimulatedCluster, broker_id: BrokerId) -> None:
 
 
 def _set_clocks_wrong(cluster: SimulatedCluster) -> None:
-    """Set the clocks up to ten minutes wrong, and let them run up to 0.1 % too fast or too slow."""
+    """Set the wall clocks up to ten minutes wrong, and let brokers measure times up to 0.1 % too long or too short."""
     draw = derived(cluster.seed, "clocks")
     for broker in cluster.brokers:
         broker.node.clock.offset_ms = draw.uniform(-600_000, 600_000)
@@ -278,13 +295,18 @@ def _set_clocks_wrong(cluster: SimulatedCluster) -> None:
 
 
 def run_seeds(
-    seeds: Iterable[int], seconds: int = DEFAULT_SECONDS, *, workers: int = 1, fences_off: tuple[Switch, ...] = ()
+    seeds: Iterable[int],
+    seconds: int = DEFAULT_SECONDS,
+    *,
+    workers: int = 1,
+    own_clocks: bool | None = None,
+    fences_off: tuple[Switch, ...] = (),
 ) -> Generator[SeedReport]:
     """Run many seeds on `workers` processes; their reports come in the order of `seeds`.
 
-    `seeds` may be endless: each is taken when a worker is nearly free.
+    `seeds` may be endless: each is taken when a worker is nearly free. `own_clocks` is as in `draw_plan`.
     """
-    run = partial(run_seed, seconds=seconds, fences_off=fences_off)
+    run = partial(run_seed, seconds=seconds, own_clocks=own_clocks, fences_off=fences_off)
     if workers <= 1:
         yield from map(run, seeds)
         return

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 import pytest
 
 from understudy.clusters.simulated.clocks import LARGEST_DRIFT, SHARED_BOOT, own_boot
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.eventlog.records import Envelope, LogSeen, ProcessExiting, ProcessStarted
+from understudy.history.reading.lines import decode_record
 
 NODES = [f"broker-{number}" for number in range(1, 6)]
 
@@ -33,7 +32,7 @@ def test_nodes_and_boots_have_different_clocks_and_a_machine_keeps_its_drift() -
     assert first == [own_boot(7, node, 1, 0.0) for node in NODES]
 
 
-def run(*, own_clocks: bool) -> Sequence[Envelope]:
+def run(*, own_clocks: bool) -> SimulatedCluster:
     """A run with a failover, and a broker that loses power and returns."""
     with SimulatedCluster(11, own_clocks=own_clocks) as cluster:
         cluster.start()
@@ -43,34 +42,41 @@ def run(*, own_clocks: bool) -> Sequence[Envelope]:
         cluster.settle()
         fallen.start()
         cluster.settle()
-    return cluster.records()
+    return cluster
 
 
-def without_clocks(records: Sequence[Envelope]) -> list[Envelope]:
-    return [
-        msgspec.structs.replace(
-            record,
-            mono_ms=0.0,
-            data=msgspec.structs.replace(record.data, boot="")
-            if isinstance(record.data, ProcessStarted)
-            else record.data,
-        )
-        for record in records
-    ]
+def logged(cluster: SimulatedCluster) -> list[Envelope]:
+    return [decode_record(line) for line in cluster.log_lines]
+
+
+def boots_of(records: list[Envelope]) -> list[str]:
+    return [record.data.boot for record in records if isinstance(record.data, ProcessStarted)]
+
+
+def without_clocks(record: Envelope) -> Envelope:
+    data = record.data
+    if isinstance(data, ProcessStarted):
+        data = msgspec.structs.replace(data, boot="")
+    return msgspec.structs.replace(record, mono_ms=0.0, data=data)
 
 
 def test_clocks_of_their_own_change_only_times_and_boots_in_the_event_log() -> None:
+    shared, own = logged(run(own_clocks=False)), logged(run(own_clocks=True))
+    assert list(map(without_clocks, own)) == list(map(without_clocks, shared))
+    assert set(boots_of(shared)) == {SHARED_BOOT.text}
+    assert len(boots_of(own)) == len(set(boots_of(own))) == 5, "three brokers, the simulator, and a second boot"
+    last_ms = {record.node: record.mono_ms for record in own}
+    assert len({round(ms / 1_000) for ms in last_ms.values()}) == 4
+
+
+def test_records_of_a_cluster_have_the_virtual_time_whichever_clock_the_event_log_has() -> None:
     shared, own = run(own_clocks=False), run(own_clocks=True)
-    assert without_clocks(own) == without_clocks(shared)
-    assert {record.data.boot for record in shared if isinstance(record.data, ProcessStarted)} == {SHARED_BOOT.text}
-    boots = [record.data.boot for record in own if isinstance(record.data, ProcessStarted)]
-    assert len(boots) == len(set(boots)) == 5, "three brokers, the simulator, and a second boot"
-    at = {record.node: record.mono_ms for record in own}
-    assert len({round(ms / 1_000) for ms in at.values()}) == 4
+    true_ms = [record.mono_ms for record in shared.records()]
+    assert [record.mono_ms for record in own.records()] == pytest.approx(true_ms, abs=0.002)
 
 
 def test_each_process_begins_with_the_end_of_the_log_before_and_the_run_ends_with_the_ends_of_all_logs() -> None:
-    records = run(own_clocks=False)
+    records = logged(run(own_clocks=False))
     last = {(record.node, record.incarnation): record.seq for record in records}
     firsts = [record for record in records if record.seq == 1]
     assert len(firsts) == 5

@@ -43,7 +43,8 @@ def test_what_a_failure_needs_is_left() -> None:
     assert (shrunk.plan.schedule.faults, shrunk.plan.actions) == ((fault,), (action,))
     assert shrunk.plan.load == ("producer-2",)
     assert (shrunk.plan.brokers, shrunk.plan.partitions) == (max(3, fault.target), 1)
-    assert not any((shrunk.plan.reordering, shrunk.plan.wrong_clocks, shrunk.plan.unclean_election))
+    left = shrunk.plan
+    assert not any((left.reordering, left.wrong_clocks, left.own_clocks, left.unclean_election))
     assert shrunk.plan.schedule.unknown_probability == 0
     assert shrunk.plan.schedule.healed_at_ms <= plan.schedule.healed_at_ms
     assert shrunk.is_minimal

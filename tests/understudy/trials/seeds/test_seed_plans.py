@@ -34,6 +34,15 @@ def test_each_seed_leaves_most_kinds_of_fault_out() -> None:
     assert len(set(kinds)) > 90
 
 
+def test_a_tenth_of_the_seeds_has_a_clock_of_its_own_on_each_node() -> None:
+    plans = [draw_plan(seed, 1) for seed in range(1, 1_001)]
+    assert 70 < sum(plan.own_clocks for plan in plans) < 130
+    for plan in DRAWN:
+        for own_clocks in (True, False):
+            given = draw_plan(plan.seed, 30, own_clocks=own_clocks)
+            assert given == structs.replace(plan, own_clocks=own_clocks)
+
+
 def test_members_of_groups_are_drawn_for_some_seeds_in_every_way() -> None:
     with_groups = [plan for plan in DRAWN if plan.members]
     assert 30 < len(with_groups) < 70

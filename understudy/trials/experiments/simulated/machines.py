@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from understudy.clusters.simulated.clocks import SimulatedClock
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.disk import SimulatedDisk
-from understudy.clusters.simulated.world import SimulatedClock
 from understudy.trials.experiments.disk_faults import MachineFaultsOfBrokers, Operations
 
 
