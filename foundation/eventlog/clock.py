@@ -13,7 +13,10 @@ class Clock(Protocol):
     """Returns the time of the World."""
 
     def monotonic_ms(self) -> float:
-        """Return milliseconds, with fractions, that only grow; comparable between processes of one machine."""
+        """Return milliseconds, with fractions, that only grow; comparable between processes with the same boot.
+
+        `ProcessStarted.boot` identifies it.
+        """
 
     def wall_ms(self) -> float:
         """Return milliseconds since 1970-01-01 UTC; they may jump."""

@@ -157,7 +157,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     seq: int
     """Numbers the records of this incarnation, from 1 and without gaps."""
     mono_ms: float
-    """The monotonic clock in milliseconds; comparable between processes of one machine."""
+    """The monotonic clock in milliseconds; comparable between processes whose `ProcessStarted` has the same `boot`."""
     wall_ms: float
     """The wall clock: milliseconds since 1970-01-01 UTC."""
     type: str
