@@ -453,7 +453,8 @@ class Clock(Table, frozen=True, kw_only=True, gc=False):
     within_ms: float
     """The offset is wrong by at most this; 0 on the reference clock."""
     evidence: str
-    """What bounds the offset: `reference`, `messages`, `zxids` or `wall clock`."""
+    """The first evidence that bounds the offset from both sides: `reference`, `messages`, `zxids`, `starts` (starts and
+    ends of incarnations, and what the testbed has seen of them) or `wall clock`."""
 
 
 class RunMetrics(msgspec.Struct, frozen=True, kw_only=True):

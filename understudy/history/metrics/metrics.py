@@ -20,17 +20,16 @@ from understudy.foundation.eventlog.records import (
     FenceHit,
     LeadershipNotWritten,
     PointReached,
-    ProcessStarted,
     RequestFailed,
     RequestSent,
     ResponseReceived,
     StepReached,
 )
+from understudy.history.metrics.clock_rows import clock_rows
 from understudy.history.metrics.doubt import Doubts, mark
 from understudy.history.metrics.instants import Instant, instant, last_instant, within_us
 from understudy.history.metrics.leadership_history import LeadershipHistory
 from understudy.history.metrics.metric_tables import (
-    Clock,
     Elections,
     EventNumbers,
     FailedElections,
@@ -45,13 +44,12 @@ from understudy.history.metrics.metric_tables import (
 )
 from understudy.history.metrics.reigns import ORDERLY_ENDS, ReignTimes, failover_rows, find_reigns
 from understudy.history.metrics.settings import settings_row
-from understudy.history.reading.clocks import ClockPoint, MachineClock
+from understudy.history.reading.clocks import ONE_CLOCK, RunClocks
 from understudy.history.reading.missing import MissingRecords, find_missing
 from understudy.history.reading.run_records import (
     RunRecords,
     SequenceDamage,
     first_by_cause,
-    firsts,
     micros,
     millis,
     optional_millis,
@@ -60,13 +58,18 @@ from understudy.history.reading.run_records import (
 NO_ERROR = "NONE"
 
 
-def measure(run: str, records: Iterable[Envelope], sequences: Iterable[SequenceDamage] | None = None) -> RunMetrics:
+def measure(
+    run: str,
+    records: Iterable[Envelope],
+    sequences: Iterable[SequenceDamage] | None = None,
+    clocks: RunClocks = ONE_CLOCK,
+) -> RunMetrics:
     """Compute all tables of one run from its records, in any order.
 
     Args:
-        sequences: as for `RunRecords.from_envelopes`.
+        sequences, clocks: as for `RunRecords.from_envelopes`.
     """
-    return measure_records(run, RunRecords.from_envelopes(records, sequences))
+    return measure_records(run, RunRecords.from_envelopes(records, sequences, clocks))
 
 
 def measure_records(run: str, found: RunRecords, missing: Sequence[MissingRecords] | None = None) -> RunMetrics:
@@ -245,36 +248,6 @@ def missing_rows(missing: Iterable[MissingRecords]) -> tuple[Missing, ...]:
         )
         for stretch in missing
     )
-
-
-def clock_rows(run: RunRecords) -> tuple[Clock, ...]:
-    """Return the points of the clock of each incarnation; on one clock there is nothing to add to it."""
-    started = firsts((at.incarnation, at.data) for at in run.of(ProcessStarted))
-    rows = []
-    for node, incarnation in sorted(run.signs.incarnations):
-        process = started.get((node, incarnation))
-        clock = MachineClock(
-            machine=process.machine if process else "",
-            boot=process.boot if process else "",
-            points=(ClockPoint(0, 0, 0),),
-            evidence="reference",
-        )
-        if run.clocks.clocks:
-            clock = run.clocks.clocks[run.clocks.number((node, incarnation))]
-        rows += [
-            Clock(
-                node=node,
-                incarnation=incarnation,
-                machine=clock.machine,
-                boot=clock.boot,
-                mono_ms=millis(point.clock_us),
-                offset_ms=millis(point.offset_us),
-                within_ms=millis(point.within_us),
-                evidence=clock.evidence,
-            )
-            for point in clock.points
-        ]
-    return tuple(rows)
 
 
 def _totals(

@@ -6,9 +6,16 @@ reads which clock, and what has to be added to it for the time of the run.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+REFERENCE: Final = "reference"
+MESSAGES: Final = "messages"
+ZXIDS: Final = "zxids"
+STARTS: Final = "starts"
+WALL_CLOCK: Final = "wall clock"
 
 Incarnation: TypeAlias = tuple[str, int]
 """The name of a node, and how often it has started."""
@@ -32,7 +39,8 @@ class MachineClock(NamedTuple):
         machine: the host's name; empty if no record has it.
         boot: as in `ProcessStarted`; for older logs a text that distinguishes the clocks of the run.
         points: sorted by clock, at least one.
-        evidence: what bounds the offset: `reference`, `messages`, `zxids` or `wall clock`.
+        evidence: the first evidence that bounds the offset from both sides: `reference`, `messages`, `zxids`, `starts`
+            (starts and ends of incarnations, and what the testbed has seen of them) or `wall clock`.
     """
 
     machine: str
@@ -40,15 +48,53 @@ class MachineClock(NamedTuple):
     points: tuple[ClockPoint, ...]
     evidence: str
 
+    def time_us(self, clock_us: int) -> int:
+        """Return the time of the run at a time of this clock."""
+        return clock_us + self.offset_us(clock_us)
+
+    def in_turn(self) -> Callable[[int], int]:
+        """Return a function like `time_us`, which is faster for times that come in about their order."""
+        if len(self.points) == 1:
+            return self.points[0].offset_us.__add__
+        floor = math.floor
+        since = until = begin = span = 0
+        width = 1
+
+        def time_us(clock_us: int) -> int:
+            nonlocal since, until, begin, span, width
+            if not since <= clock_us < until:
+                place = bisect_right(self.points, clock_us, key=lambda point: point.clock_us)
+                if not 0 < place < len(self.points):
+                    return self.time_us(clock_us)
+                before, after = self.points[place - 1], self.points[place]
+                since, until, begin = before.clock_us, after.clock_us, before.offset_us
+                span, width = after.offset_us - begin, until - since
+            return clock_us + floor(begin + (clock_us - since) / width * span + 0.5)
+
+        return time_us
+
+    def clock_us(self, run_us: int) -> int:
+        """Return the time of this clock at a time of the run."""
+        place = bisect_right(self.points, run_us, key=lambda point: point.clock_us + point.offset_us)
+        before, after = self.points[max(place - 1, 0)], self.points[min(place, len(self.points) - 1)]
+        since = before.clock_us + before.offset_us
+        width = after.clock_us + after.offset_us - since
+        share = (run_us - since) / width if width else 0.0
+        return run_us - _rounded(before.offset_us + share * (after.offset_us - before.offset_us))
+
     def offset_us(self, clock_us: int) -> int:
         """Return what has to be added to a time of this clock for the time by the reference clock."""
         before, after, share = self._around(clock_us)
-        return round(before.offset_us + share * (after.offset_us - before.offset_us))
+        return _rounded(before.offset_us + share * (after.offset_us - before.offset_us))
 
     def within_us(self, clock_us: int) -> int:
         """Return by how much the offset at a time of this clock may be wrong."""
         before, after, share = self._around(clock_us)
-        return round(before.within_us + share * (after.within_us - before.within_us))
+        return _rounded(before.within_us + share * (after.within_us - before.within_us))
+
+    def moved(self, us: int) -> MachineClock:
+        """Return this clock with other offsets, for a time of the run that begins earlier."""
+        return self._replace(points=tuple(point._replace(offset_us=point.offset_us + us) for point in self.points))
 
     def _around(self, clock_us: int) -> tuple[ClockPoint, ClockPoint, float]:
         place = bisect_right(self.points, clock_us, key=lambda point: point.clock_us)
@@ -57,17 +103,37 @@ class MachineClock(NamedTuple):
         return before, after, (clock_us - before.clock_us) / width if width else 0.0
 
 
+def _rounded(us: float) -> int:
+    """Round half up; every engine does."""
+    return math.floor(us + 0.5)
+
+
+class PairBounds(Protocol):
+    """Bounds the clocks of a run to each other."""
+
+    def within_us(self, one: int, other: int, one_us: int, other_us: int) -> int:
+        """Return by how much two times of the clocks `one` and `other`, the same time of the run, may be apart."""
+        ...
+
+
 class RunClocks:
     """The clocks of one run.
 
     Args:
         clocks: all clocks; the first one is the reference.
         clock_of: the place in `clocks` of the clock of each incarnation; one that is missing reads the reference.
+        pairs: bounds two clocks to each other. Without it, the bounds of both to the reference are added up.
     """
 
-    def __init__(self, clocks: Sequence[MachineClock] = (), clock_of: Mapping[Incarnation, int] | None = None) -> None:
+    def __init__(
+        self,
+        clocks: Sequence[MachineClock] = (),
+        clock_of: Mapping[Incarnation, int] | None = None,
+        pairs: PairBounds | None = None,
+    ) -> None:
         self.clocks = tuple(clocks)
         self._clock_of = dict(clock_of or {})
+        self._pairs = pairs
 
     @property
     def is_one(self) -> bool:
@@ -78,6 +144,10 @@ class RunClocks:
         """Return the place in `clocks` of an incarnation's clock."""
         return self._clock_of.get(incarnation, 0)
 
+    def of(self, incarnation: Incarnation) -> MachineClock:
+        """Return the clock of an incarnation; there must be one."""
+        return self.clocks[self.number(incarnation)]
+
     def within_us(self, first: Incarnation, second: Incarnation, run_us: int) -> int:
         """Return by how much the time between records of two incarnations may be wrong; 0 if they share a clock.
 
@@ -87,11 +157,10 @@ class RunClocks:
         one, other = self.number(first), self.number(second)
         if one == other:
             return 0
-        return sum(self._within(number, run_us) for number in {one, other} if number)
-
-    def _within(self, number: int, run_us: int) -> int:
-        clock = self.clocks[number]
-        return clock.within_us(run_us - clock.points[0].offset_us)
+        one_us, other_us = self.clocks[one].clock_us(run_us), self.clocks[other].clock_us(run_us)
+        if self._pairs is not None:
+            return self._pairs.within_us(one, other, one_us, other_us)
+        return self.clocks[one].within_us(one_us) + self.clocks[other].within_us(other_us)
 
 
 ONE_CLOCK: Final = RunClocks()

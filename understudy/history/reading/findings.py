@@ -25,6 +25,14 @@ OUT_OF_ORDER: Final = "lines out of order"
 this, and a tool that sorts lines may. All records are used, in the order of their numbers."""
 CLOCK_WENT_BACK: Final = "clock went back"
 """A record's monotonic clock is earlier than the clock of the record before it in its incarnation."""
+WALL_CLOCK_DIFFERS: Final = "wall clock differs"
+"""The wall clock of an incarnation differs from the other wall clocks of the run, by the alignment of their monotonic
+clocks. No record is damaged."""
+CLOCKS_CONTRADICT: Final = "clocks contradict"
+"""By the records of two machines, a message would have been received before it was sent, whatever the distance of their
+clocks. The records that contradict others do not count for their alignment."""
+NOT_DAMAGE: Final = frozenset({WALL_CLOCK_DIFFERS, CLOCKS_CONTRADICT})
+"""Findings about clocks: the files are whole."""
 
 
 class LogFinding(msgspec.Struct, frozen=True, order=True):

@@ -22,6 +22,9 @@ import msgspec
 
 from understudy.foundation.eventlog.files import log_files
 from understudy.foundation.eventlog.records import RECORD_VERSION, Envelope
+from understudy.history.reading.alignment import Alignment, align
+from understudy.history.reading.clock_evidence import ClockEvidence, ClockSigns
+from understudy.history.reading.clocks import ONE_CLOCK, RunClocks
 from understudy.history.reading.findings import (
     EMPTY_FILE,
     NO_FILES,
@@ -62,15 +65,18 @@ class RunReading:
     """The records and findings of event logs.
 
     Attributes:
-        records: the records of all runs and nodes, in the order of `in_order`.
-        findings: the damage that was found, sorted by file and line.
+        records: the records of all runs and nodes, in the order of `in_order`. If a run has several clocks, `mono_ms`
+            is the time by its reference clock.
+        findings: the damage that was found, and clocks that are wrong, sorted by file and line.
         lines: the number of lines, readable or not.
         sequences: the incarnations with damage, for `RunRecords.from_envelopes`.
+        clocks: the clocks of each run.
     """
 
     records: tuple[Envelope, ...]
     findings: tuple[LogFinding, ...]
     lines: int
+    clocks: Mapping[str, RunClocks]
     sequences: tuple[SequenceDamage, ...] = ()
 
 
@@ -94,38 +100,80 @@ class RunsReading(NamedTuple):
 def read(paths: Iterable[Path]) -> RunReading:
     """Read all event-log files at or below `paths`: run folders, `events` folders or single files."""
     files, findings = find_files(paths)
-    records: list[Envelope] = []
-    reader = LogReader(lambda header: _appending(records))
+    envelopes = _Envelopes()
     for finding in findings:
-        reader.findings.note(finding)
-    reader.add_files(files)
-    return _reading(reader, records)
+        envelopes.reader.findings.note(finding)
+    envelopes.reader.add_files(files)
+    return envelopes.reading()
 
 
 def read_lines(lines_by_source: Mapping[str, Iterable[bytes]]) -> RunReading:
     """Read lines from memory, with or without their newline; findings have the key as their file."""
-    records: list[Envelope] = []
-    reader = LogReader(lambda header: _appending(records))
+    envelopes = _Envelopes()
     for source in sorted(lines_by_source):
-        reader.add(source, lines_by_source[source])
-    return _reading(reader, records)
+        envelopes.reader.add(source, lines_by_source[source])
+    return envelopes.reading()
 
 
-def _reading(reader: LogReader, records: list[Envelope]) -> RunReading:
-    findings = reader.end()
-    return RunReading(
-        records=tuple(in_order(records)),
-        findings=findings,
-        lines=reader.lines,
-        sequences=reader.sequence_damage(),
-    )
+class _Envelopes:
+    """Reads lines into decoded records, and aligns the clocks of the runs that have several."""
+
+    def __init__(self) -> None:
+        self.reader = LogReader(self._taker)
+        self._records: dict[tuple[str, str, int], tuple[list[Envelope], list[str]]] = {}
+        """The records of each incarnation, and the file of the first."""
+        self._signs: dict[str, ClockSigns] = {}
+
+    def _taker(self, header: EnvelopeHeader | LogRow) -> Take:
+        self._signs.setdefault(header.run, ClockSigns()).add(header)
+        records, files = self._records.setdefault((header.run, header.node, header.incarnation), ([], []))
+
+        def take(header: EnvelopeHeader, file: str, offset: int, size: int) -> None:
+            records.append(with_payload(header))
+            if not files:
+                files.append(file)
+
+        return take
+
+    def reading(self) -> RunReading:
+        findings = self.reader.end()
+        clocks = dict.fromkeys(sorted({run for (run, _, _), (own, _) in self._records.items() if own}), ONE_CLOCK)
+        for run in clocks:
+            if self._signs[run].may_be_several:
+                alignment = self._align(run)
+                clocks[run] = alignment.clocks
+                findings = tuple(sorted([*findings, *alignment.findings]))
+        records = [record for own, _ in self._records.values() for record in own]
+        return RunReading(
+            records=tuple(in_order(records)),
+            findings=findings,
+            lines=self.reader.lines,
+            clocks=clocks,
+            sequences=tuple(_by_reference(damage, clocks) for damage in self.reader.sequence_damage()),
+        )
+
+    def _align(self, run: str) -> Alignment:
+        evidence = ClockEvidence()
+        own = {(node, number): found for (name, node, number), found in self._records.items() if name == run}
+        for name, (records, files) in own.items():
+            for record in records:
+                evidence.add(name, files[0], micros(record.mono_ms), record, record.data)
+        alignment = align(evidence)
+        if not alignment.clocks.is_one:
+            for name, (records, _) in own.items():
+                time_us = alignment.clocks.of(name).in_turn()
+                records[:] = [
+                    msgspec.structs.replace(record, mono_ms=time_us(micros(record.mono_ms)) / 1000)
+                    for record in records
+                ]
+        return alignment
 
 
-def _appending(records: list[Envelope]) -> Take:
-    def take(header: EnvelopeHeader, file: str, offset: int, size: int) -> None:
-        records.append(with_payload(header))
-
-    return take
+def _by_reference(damage: SequenceDamage, clocks: Mapping[str, RunClocks]) -> SequenceDamage:
+    """Return the damage to an incarnation with its times by the reference clock of the run."""
+    run, node, incarnation = damage.writer
+    of_run = clocks.get(run, ONE_CLOCK)
+    return damage if of_run.is_one else damage.aligned(of_run.of((node, incarnation)))
 
 
 def read_runs(files: Collection[Path], *, keeps_large: bool = False) -> RunsReading:
@@ -134,19 +182,30 @@ def read_runs(files: Collection[Path], *, keeps_large: bool = False) -> RunsRead
     Args:
         keeps_large: also decode large payloads now. By default damage in one shows only when it is read.
     """
+    starts, several = _first_lines(files)
     builders: dict[str, RunBuilder] = {}
-    reader = LogReader(taker_of_runs(builders, _starts(files), keeps_large=keeps_large))
+    reader = LogReader(taker_of_runs(builders, starts, keeps_large=keeps_large, several=several))
     reader.add_files(files)
     findings = reader.end()
+    found = {run: builder for run, builder in builders.items() if builder.signs_of_clocks.may_be_several}
+    if not several.issuperset(found):  # the first line of a file is damaged
+        builders = {}
+        reader = LogReader(taker_of_runs(builders, starts, keeps_large=keeps_large, several=found))
+        reader.add_files(files)
+        findings = reader.end()
     for damage in reader.sequence_damage():
         builders[damage.writer[0]].note_sequence(damage)
     runs = {run: builders[run].records() for run in sorted(builders) if builders[run].has_records}
-    return RunsReading(runs, findings, reader.lines)
+    of_clocks = [finding for run in runs for finding in builders[run].findings]
+    return RunsReading(runs, tuple(sorted([*findings, *of_clocks])) if of_clocks else findings, reader.lines)
 
 
-def _starts(files: Iterable[Path]) -> dict[str, int]:
-    """Return the first clock of each run in microseconds, as far as the first lines of the files have it."""
+def _first_lines(files: Iterable[Path]) -> tuple[dict[str, int], set[str]]:
+    """Return what the first lines of the files have: the first clock of each run in microseconds, and the runs that
+    may have several clocks.
+    """
     starts: dict[str, int] = {}
+    signs: dict[str, ClockSigns] = {}
     for file in files:
         try:
             with file.open("rb") as stream:
@@ -154,7 +213,8 @@ def _starts(files: Iterable[Path]) -> dict[str, int]:
         except (msgspec.MsgspecError, OSError):
             continue
         starts[header.run] = min(starts.get(header.run, MAX_SEQ), micros(header.mono_ms))
-    return starts
+        signs.setdefault(header.run, ClockSigns()).add(header)
+    return starts, {run for run, own in signs.items() if own.may_be_several}
 
 
 # ------------------------------------------------------------------ files

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +27,17 @@ from understudy.foundation.eventlog.records import (
     RequestReceived,
     TopicsChanged,
 )
-from understudy.history.reading.clocks import ONE_CLOCK, Incarnation, RunClocks
+from understudy.history.reading.alignment import align
+from understudy.history.reading.clock_evidence import ClockEvidence, ClockSigns
+from understudy.history.reading.clocks import (
+    ONE_CLOCK,
+    REFERENCE,
+    ClockPoint,
+    Incarnation,
+    MachineClock,
+    RunClocks,
+)
+from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import HEADER_DECODER, MAX_LINE_BYTES, PAYLOAD_DECODERS, EnvelopeHeader, LogRow
 
 LARGE_BYTES: Final = 64 * 1024
@@ -168,6 +178,11 @@ class SequenceGap(NamedTuple):
     last: int
     """The last sequence number that is missing."""
 
+    def placed(self, placed: Callable[[Key], Key]) -> SequenceGap:
+        """Return it with the times of its records by the reference clock, as `placed` returns the place of a record."""
+        from_us, until_us = (placed(Key(us, *self.incarnation, 0)).us for us in (self.from_us, self.until_us))
+        return self._replace(from_us=from_us, until_us=until_us)
+
 
 class SequenceDamage(NamedTuple):
     """An incarnation whose sequence numbers have gaps, repeats, or records that are left out."""
@@ -178,6 +193,16 @@ class SequenceDamage(NamedTuple):
     """The last sequence number."""
     gaps: tuple[tuple[int, int, float, float], ...]
     """The first and the last number that are missing, and the clocks of the records before and after."""
+
+    def aligned(self, clock: MachineClock) -> SequenceDamage:
+        """Return it with the times of its records by the reference clock."""
+
+        def time_ms(ms: float) -> float:
+            return clock.time_us(micros(ms)) / 1000
+
+        return self._replace(
+            gaps=tuple((first, last, time_ms(since), time_ms(until)) for first, last, since, until in self.gaps)
+        )
 
 
 class EpochSeen(NamedTuple):
@@ -200,6 +225,7 @@ class RunRecords:
         epochs: the controller epochs of the envelopes, each with the first record of each incarnation that has it.
         last_seqs: the last sequence number of each incarnation, if it is not the number of its records.
         received: the last control request that each incarnation received, by controller epoch and broker epoch.
+        start_us: the time of the first record by the reference clock, in microseconds.
     """
 
     def __init__(
@@ -213,6 +239,7 @@ class RunRecords:
         epochs: Iterable[EpochSeen] = (),
         last_seqs: Mapping[Incarnation, int] | None = None,
         received: Iterable[At[RequestReceived]] = (),
+        start_us: int = 0,
     ) -> None:
         self.signs = signs
         self.clocks = clocks
@@ -220,30 +247,38 @@ class RunRecords:
         self.epochs = tuple(sorted(epochs))
         self.received = tuple(sorted(received, key=lambda at: at.key))
         self._last_seqs = last_seqs or {}
+        self.start_us = start_us
         self.started_ms = started_ms
         self.states = sorted(states, key=lambda state: state.key)
         self._by_type = {kind: sorted(records.get(kind, ()), key=lambda at: at.key) for kind in KEPT_TYPES}
 
     @classmethod
     def from_envelopes(
-        cls, records: Iterable[Envelope], sequences: Iterable[SequenceDamage] | None = None
+        cls,
+        records: Iterable[Envelope],
+        sequences: Iterable[SequenceDamage] | None = None,
+        clocks: RunClocks = ONE_CLOCK,
     ) -> RunRecords:
         """Place the records of one run, given in any order.
 
         Args:
             sequences: the damage that their reader has found, of this run and others. By default each sequence number
                 without a record is missing, so that records which could not be read are missing as well.
+            clocks: the clocks by which the times of the records have been aligned, as `RunReading` has them.
         """
         given = list(records)
         builder = RunBuilder(min((micros(record.mono_ms) for record in given), default=0))
         for record in given:
             builder.add(record)
         own = grouped(((record.run, record.node, record.incarnation), record) for record in given)
-        found = (_damage(writer, of) for writer, of in own.items()) if sequences is None else sequences
-        for damage in found:
+        damaged = (_damage(writer, of) for writer, of in own.items()) if sequences is None else sequences
+        for damage in damaged:
             if damage.writer in own:
                 builder.note_sequence(damage)
-        return builder.records()
+        found = builder.records()
+        if not clocks.is_one:
+            found.clocks = clocks
+        return found
 
     def last_seq(self, incarnation: Incarnation) -> int:
         """Return the last sequence number of an incarnation that was read; it must have a record."""
@@ -257,7 +292,7 @@ class RunRecords:
 # ------------------------------------------------------------------ building
 
 
-Take: TypeAlias = Callable[[Any, str, int, int], None]
+Take: TypeAlias = Callable[[Any, str, int, int], object]
 """Takes the next record of an incarnation, an `EnvelopeHeader` or a `LogRow`, and the place of its line: file, offset
 and size.
 
@@ -272,9 +307,17 @@ class RunBuilder:
     Args:
         start_us: the first clock of the run in microseconds. If it is wrong, all times are moved at the end.
         keeps_large: also keep the payloads of large lines.
+        aligns: also gather what aligns the clocks of several machines. It needs the zxids, which a `LogRow` lacks.
+
+    Attributes:
+        signs_of_clocks: whether it should be built again with `aligns`.
+        findings: what is wrong with the clocks, after `records`.
     """
 
-    def __init__(self, start_us: int = 0, *, keeps_large: bool = False) -> None:
+    def __init__(self, start_us: int = 0, *, keeps_large: bool = False, aligns: bool = False) -> None:
+        self.signs_of_clocks = ClockSigns()
+        self.findings: tuple[LogFinding, ...] = ()
+        self._evidence = ClockEvidence() if aligns else None
         self._start = start_us
         self._large_bytes = MAX_LINE_BYTES if keeps_large else LARGE_BYTES
         self._started_ms = math.inf
@@ -298,15 +341,28 @@ class RunBuilder:
 
     def taker(self, node: str, incarnation: int) -> Take:
         """Return the function that takes the records of an incarnation. If it raises for a record, this is left out."""
+        take = self._taker(node, incarnation)
+        evidence, name = self._evidence, (node, incarnation)
+        if evidence is None:
+            return take
+
+        def take_as_evidence(record: EnvelopeHeader, file: str, offset: int, size: int) -> None:
+            data = take(record, file, offset, size)
+            evidence.add(name, file, micros(record.mono_ms), record, data)
+
+        return take_as_evidence
+
+    def _taker(self, node: str, incarnation: int) -> Callable[[Any, str, int, int], Payload | None]:
         signs = self._signs.setdefault((node, incarnation), [])
         actions, epochs, floor, earliest, epoch = self._actions, self._epochs, math.floor, math.inf, 0
         new = tuple.__new__  # in half the time of calling `Key`
 
-        def take(record: EnvelopeHeader | LogRow, file: str, offset: int, size: int) -> None:
+        def take(record: EnvelopeHeader | LogRow, file: str, offset: int, size: int) -> Payload | None:
             nonlocal earliest, epoch
             us = floor(record.mono_ms * 1000 + 0.5) - self._start
             action = actions.get(record.type)
             if action is None:
+                data = None
                 self._add_state(record, Key(us, node, incarnation, record.seq), file, offset, size)
             else:
                 decode, keep = action
@@ -321,6 +377,7 @@ class RunBuilder:
             if record.wall_ms < earliest:
                 earliest = record.wall_ms
                 self._started_ms = min(self._started_ms, earliest)
+            return data
 
         return take
 
@@ -346,18 +403,39 @@ class RunBuilder:
 
     def records(self) -> RunRecords:
         """Return the records so far; more may be added, and this may be called again."""
+        if self._evidence is not None:
+            clocks, self.findings = align(self._evidence)
+            if not clocks.is_one:
+                return self._aligned(clocks)
         if first_us := min((min(times) for times in self._signs.values() if times), default=0):
             self._move(-first_us)
-        started_ms = self._started_ms if self.has_records else 0.0
+        return self._run_records(self._signs, self._kept, self._states, self._one_clock(), self._start, lambda key: key)
+
+    def _run_records(
+        self,
+        signs: Mapping[Incarnation, Sequence[int]],
+        kept: Mapping[type, Sequence[At[Any]]],
+        states: Iterable[StateRecord],
+        clocks: RunClocks,
+        start_us: int,
+        placed: Callable[[Key], Key],
+    ) -> RunRecords:
+        """Return the records of the run.
+
+        Args:
+            placed: returns the place of a record by the reference clock.
+        """
         return RunRecords(
-            Signs(self._signs),
-            self._kept,
-            self._states,
-            started_ms,
-            gaps=self._gaps,
-            epochs=(EpochSeen(key, epoch) for (_, _, epoch), key in self._epochs.items() if epoch > 0),
+            Signs(signs),
+            kept,
+            states,
+            self._started_ms if self.has_records else 0.0,
+            clocks,
+            gaps=[gap.placed(placed) for gap in self._gaps],
+            epochs=(EpochSeen(placed(key), epoch) for (_, _, epoch), key in self._epochs.items() if epoch > 0),
             last_seqs=self._last_seqs,
-            received=self._received.values(),
+            received=[msgspec.structs.replace(at, key=placed(at.key)) for at in self._received.values()],
+            start_us=start_us,
         )
 
     def _keep_of(self, kind: type) -> Callable[[At[Any]], None] | None:
@@ -369,6 +447,29 @@ class RunBuilder:
     def _keep_received(self, at: At[RequestReceived]) -> None:
         if at.data.controller_epoch >= 0:
             self._received[at.incarnation, at.data.controller_epoch, at.data.broker_epoch] = at
+
+    def _one_clock(self) -> RunClocks:
+        started = self._kept[types.ProcessStarted]
+        named = min((at for at in started if at.data.boot), key=lambda at: at.key, default=None)
+        machine, boot = (named.data.machine, named.data.boot) if named else ("", "")
+        return RunClocks([MachineClock(machine, boot, (ClockPoint(self._start, 0, 0),), REFERENCE)])
+
+    def _aligned(self, clocks: RunClocks) -> RunRecords:
+        """Return the records with their times by the reference clock."""
+        in_turn = {name: clocks.of(name).in_turn() for name in self._signs}
+        signs = {
+            name: [time_us(us) for us in map(self._start.__add__, own)]
+            for (name, own), time_us in zip(self._signs.items(), in_turn.values(), strict=True)
+        }
+        first_us = min(min(own) for own in signs.values() if own)
+        by_incarnation = {name: (time_us, self._start, first_us) for name, time_us in in_turn.items()}
+        kept = {
+            kind: [At(_placed(at.key, by_incarnation), at.data, at.cause, at.controller_epoch) for at in found]
+            for kind, found in self._kept.items()
+        }
+        states = [msgspec.structs.replace(one, key=_placed(one.key, by_incarnation)) for one in self._states]
+        placed = {name: [us - first_us for us in own] for name, own in signs.items()}
+        return self._run_records(placed, kept, states, clocks, first_us, lambda key: _placed(key, by_incarnation))
 
     def _add_state(self, record: EnvelopeHeader | LogRow, key: Key, file: str, offset: int, size: int) -> None:
         name = record.type
@@ -395,18 +496,26 @@ class RunBuilder:
 
 
 def taker_of_runs(
-    builders: dict[str, RunBuilder], starts: Mapping[str, int] | None = None, *, keeps_large: bool = False
+    builders: dict[str, RunBuilder],
+    starts: Mapping[str, int] | None = None,
+    *,
+    keeps_large: bool = False,
+    several: Collection[str] = (),
 ) -> Callable[[EnvelopeHeader | LogRow], Take]:
     """Return a function that returns the taker for a record's incarnation, and adds its run's builder to `builders`.
 
     Args:
         starts: the first clocks of runs, as far as they are known.
+        several: the runs whose clocks are aligned.
     """
 
     def taker(record: EnvelopeHeader | LogRow) -> Take:
         builder = builders.get(record.run)
         if builder is None:
-            builder = builders[record.run] = RunBuilder((starts or {}).get(record.run, 0), keeps_large=keeps_large)
+            builder = builders[record.run] = RunBuilder(
+                (starts or {}).get(record.run, 0), keeps_large=keeps_large, aligns=record.run in several
+            )
+        builder.signs_of_clocks.add(record)
         return builder.taker(record.node, record.incarnation)
 
     return taker
@@ -439,6 +548,12 @@ def _read_again(name: str, file: str, offset: int) -> StatePayload:
         stream.seek(offset)
         header = HEADER_DECODER.decode(stream.readline(MAX_LINE_BYTES + 2))
     return _STATE_DECODERS[name].decode(header.data)
+
+
+def _placed(key: Key, by_incarnation: Mapping[Incarnation, tuple[Callable[[int], int], int, int]]) -> Key:
+    us, node, incarnation, seq = key
+    time_us, start, first = by_incarnation[node, incarnation]
+    return tuple.__new__(Key, (time_us(us + start) - first, node, incarnation, seq))
 
 
 def _moved(key: Key, us: int) -> Key:

@@ -1,7 +1,8 @@
 """Computes the tables of runs whose event logs still grow: rows are added as they come, tables computed at any time.
 
 Records of an undamaged log are kept in memory as the metrics need them, and each line is decoded once. Logs with other
-damage than lines that are being written are read again as a whole for each result, as a replay reads them.
+damage than lines that are being written, and those of several machines, are read again as a whole for each result, as a
+replay reads them.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ class GrowingLogs:
             whole: return the rows of all partitions; by default only those that a page shows.
             has_ended: whether the logs grow no more, so that a line without a newline at its end is damage.
         """
-        if self.is_damaged or (has_ended and self._has_other_findings()):
+        has_several_clocks = any(builder.signs_of_clocks.may_be_several for builder in self._builders.values())
+        if self.is_damaged or has_several_clocks or (has_ended and self._has_other_findings()):
             return replace(_shortened(replay_in_python(self._paths), whole), engine=engine)
         with without_garbage_collection():
             for run, builder in self._builders.items():

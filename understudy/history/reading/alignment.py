@@ -1,0 +1,451 @@
+"""Aligns the clocks of a run by what `ClockEvidence` has gathered.
+
+Clocks are told apart by the boot that `ProcessStarted` names. Incarnations without one share a clock if nothing
+contradicts it. The offset of a clock is the middle of its bounds, which are narrowed in turn by messages, ZooKeeper's
+transactions and the starts and ends of incarnations; a clock that they do not bound from both sides is set by the wall
+clock.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median_low
+from typing import Final, NamedTuple
+
+from understudy.history.reading.clock_bounds import ROUNDING_US, Bound, Contradiction, TimeBand, TimeBounds
+from understudy.history.reading.clock_evidence import WALL_CLOCK_WITHIN_US, ClockEvidence, IncarnationEvidence
+from understudy.history.reading.clocks import (
+    MESSAGES,
+    REFERENCE,
+    STARTS,
+    WALL_CLOCK,
+    ZXIDS,
+    ClockPoint,
+    Incarnation,
+    MachineClock,
+    RunClocks,
+)
+from understudy.history.reading.findings import CLOCKS_CONTRADICT, WALL_CLOCK_DIFFERS, LogFinding
+
+MOST_POINTS: Final = 128
+"""Maximum number of points of a clock."""
+_SAME_UPTIME_US: Final = 600_000_000
+"""Clocks without a boot's name that are no further apart than this are taken as one if nothing contradicts it."""
+_MOST_CONTRADICTIONS: Final = 32
+"""Number of contradictions after which all bounds between the clocks of a further one are left out."""
+
+
+class Alignment(NamedTuple):
+    """The clocks of a run, and what is wrong with them; findings have the file of an incarnation's first record."""
+
+    clocks: RunClocks
+    findings: tuple[LogFinding, ...]
+
+
+class _Group(NamedTuple):
+    """The incarnations that share a clock."""
+
+    boot: str
+    members: list[IncarnationEvidence]
+
+
+class _Order(NamedTuple):
+    """A record that was written before another one; both by their own clocks."""
+
+    earlier: tuple[int, int]
+    """The clock and its time; the clock −1 and a zxid for a transaction."""
+    later: tuple[int, int]
+    stage: str
+    """What it is evidence of: `MESSAGES`, `ZXIDS` or `STARTS`."""
+
+
+def align(evidence: ClockEvidence) -> Alignment:
+    """Align the clocks of a run."""
+    groups = _clocks_of(evidence)
+    clock_of = {member.name: number for number, group in enumerate(groups) for member in group.members}
+    if len(groups) <= 1:
+        return Alignment(RunClocks([_reference(group) for group in groups], clock_of), ())
+    solved = _Solver(evidence, groups, clock_of).solve()
+    clocks = tuple(solved.clock(number) for number in range(len(groups)))
+    earliest = min(clocks[clock_of[name]].time_us(own.first_us) for name, own in evidence.incarnations.items())
+    if earliest < 0:  # the reference's machine was started during the run
+        clocks = tuple(clock.moved(-earliest) for clock in clocks)
+    findings = [*solved.findings, *_wall_clocks(evidence, clocks, clock_of)]
+    return Alignment(RunClocks(clocks, clock_of, solved), tuple(sorted(findings)))
+
+
+def _reference(group: _Group) -> MachineClock:
+    first = min(member.first_us for member in group.members)
+    return MachineClock(_machine(group), group.boot, (ClockPoint(first, 0, 0),), REFERENCE)
+
+
+def _machine(group: _Group) -> str:
+    return next((member.machine for member in group.members if member.machine), "")
+
+
+# ------------------------------------------------------------------ which clocks there are
+
+
+def _clocks_of(evidence: ClockEvidence) -> list[_Group]:
+    """Return the incarnations by clock, the reference first: the clock with the most messages, then records."""
+    names = sorted(evidence.incarnations)
+    by_boot: dict[str, _Group] = {}
+    for name in names:
+        own = evidence.incarnations[name]
+        if own.boot:
+            by_boot.setdefault(own.boot, _Group(own.boot, [])).members.append(own)
+    groups = list(by_boot.values())
+    without = [evidence.incarnations[name] for name in names if not evidence.incarnations[name].boot]
+    if without:
+        gaps = _smallest_gaps(evidence)
+        for own in without:
+            fitting = [group for group in groups if _may_share(own, group, gaps)]
+            # A wall clock that agrees is better evidence than a similar uptime.
+            fitting.sort(key=lambda group: not _walls_agree(own, group))
+            if fitting:
+                fitting[0].members.append(own)
+            else:
+                groups.append(_Group("", [own]))
+    messages: dict[Incarnation, int] = defaultdict(int)
+    for pair, stretches in evidence.messages.items():
+        for name in pair:
+            messages[name] += len(stretches)
+
+    def rank(group: _Group) -> tuple[int, int, Incarnation]:
+        members = group.members
+        return (
+            -sum(messages[own.name] for own in members),
+            -sum(own.records for own in members),
+            min(own.name for own in members),
+        )
+
+    groups.sort(key=rank)
+    return [
+        _Group(group.boot or f"clock {number}", sorted(group.members, key=lambda own: own.name))
+        for number, group in enumerate(groups, 1)
+    ]
+
+
+def _may_share(own: IncarnationEvidence, group: _Group, gaps: Mapping[tuple[Incarnation, Incarnation], int]) -> bool:
+    """Return whether nothing contradicts that an incarnation reads the clock of a group."""
+    if group.boot and own.machine and own.machine != _machine(group):
+        return False
+    for member in group.members:
+        if gaps.get((own.name, member.name), 0) < 0 or gaps.get((member.name, own.name), 0) < 0:
+            return False
+    first = min(member.first_us for member in group.members) - _SAME_UPTIME_US
+    last = max(member.last_us for member in group.members) + _SAME_UPTIME_US
+    return (own.first_us <= last and own.last_us >= first) or _walls_agree(own, group)
+
+
+def _walls_agree(own: IncarnationEvidence, group: _Group) -> bool:
+    return any(
+        abs(own.wall_minus_clock_us - member.wall_minus_clock_us) <= WALL_CLOCK_WITHIN_US for member in group.members
+    )
+
+
+def _smallest_gaps(evidence: ClockEvidence) -> dict[tuple[Incarnation, Incarnation], int]:
+    """Return the smallest distance of a record to a record of another incarnation that was written after it."""
+    gaps: dict[tuple[Incarnation, Incarnation], int] = {}
+
+    def add(earlier: Incarnation, later: Incarnation, us: int) -> None:
+        gaps[earlier, later] = min(us, gaps.get((earlier, later), us))
+
+    for (sender, receiver), stretches in evidence.messages.items():
+        add(sender, receiver, min(order.gap_us for order in stretches))
+    for earlier, later in _successions(evidence):
+        add(earlier.name, later.name, later.first_us - earlier.last_us)
+    for writer in evidence.incarnations.values():
+        for us, zxid in writer.transactions:
+            for other in evidence.incarnations.values():
+                if other is not writer and (seen_us := _first_with(other, zxid)) is not None:
+                    add(writer.name, other.name, seen_us - us)
+    return gaps
+
+
+def _first_with(own: IncarnationEvidence, zxid: int) -> int | None:
+    """Return when an incarnation had first seen a zxid or a later one."""
+    place = bisect_left(own.zxids, zxid, key=lambda seen: seen[1])
+    return own.zxids[place][0] if place < len(own.zxids) else None
+
+
+def _successions(evidence: ClockEvidence) -> Iterator[tuple[IncarnationEvidence, IncarnationEvidence]]:
+    for name, following in pairwise(sorted(evidence.incarnations)):
+        if name[0] == following[0]:
+            yield evidence.incarnations[name], evidence.incarnations[following]
+
+
+# ------------------------------------------------------------------ the offsets
+
+
+class _Solver:
+    """Narrows the bounds of all clocks, and has the bounds of each two of them.
+
+    Attributes:
+        findings: clocks whose bounds contradict each other.
+    """
+
+    def __init__(self, evidence: ClockEvidence, groups: Sequence[_Group], clock_of: Mapping[Incarnation, int]) -> None:
+        self._evidence = evidence
+        self._groups = groups
+        self._clock_of = clock_of
+        self._orders = list(self._all_orders())
+        times: list[set[int]] = [set() for _ in groups]
+        transactions: set[int] = set()
+        for number, group in enumerate(groups):
+            for own in group.members:
+                times[number].update((own.first_us, own.last_us))
+        for order in self._orders:
+            for clock, at in (order.earlier, order.later):
+                (times[clock] if clock >= 0 else transactions).add(at)
+        self._times = [sorted(found) for found in times]
+        vertices = sum(map(len, self._times))
+        self._transactions = {zxid: vertex for vertex, zxid in enumerate(sorted(transactions), vertices)}
+        self._bounds: list[Bound] = []
+        self._evidence_of: dict[int, str] = {0: REFERENCE}
+        self._times_of: dict[int, TimeBounds] = {}
+        self._clocks: dict[int, MachineClock] = {}
+        self._bands: dict[tuple[int, int], list[TimeBand]] = {}
+        self.findings: list[LogFinding] = []
+
+    def solve(self) -> _Solver:
+        contradictions = 0
+        contradicting: set[tuple[int, int]] = set()
+        while True:
+            try:
+                self._solve_all()
+                break
+            except Contradiction as error:
+                contradictions += 1
+                wrong = [self._orders[place] for place in error.bounds if place < len(self._orders)]
+                pairs = {(min(one), max(one)) for one in (self._clocks_of(order) for order in wrong)}
+                contradicting |= pairs
+                if contradictions > _MOST_CONTRADICTIONS:
+                    wrong = [order for order in self._orders if tuple(sorted(self._clocks_of(order))) in pairs]
+                if not wrong:
+                    raise
+                left_out = set(wrong)
+                self._orders = [order for order in self._orders if order not in left_out]
+        for one, other in sorted(contradicting):
+            self._note(one, other)
+        return self
+
+    def clock(self, number: int) -> MachineClock:
+        """Return a clock with the middle of its bounds."""
+        if number not in self._clocks:
+            group = self._groups[number]
+            if number:
+                points = _points(self._band(0, number))
+                evidence = self._evidence_of[number]
+                self._clocks[number] = MachineClock(_machine(group), group.boot, points, evidence)
+            else:
+                self._clocks[number] = _reference(group)
+        return self._clocks[number]
+
+    def within_us(self, one: int, other: int, one_us: int, other_us: int) -> int:
+        """Return by how much the distance of two times of two clocks may be wrong that are the same time of the run.
+
+        Args:
+            one_us: the time by the clock `one`.
+            other_us: the time by the clock `other`.
+        """
+        low, high = _band_at(self._band(other, one), one_us)
+        return max(one_us + high - other_us, other_us - one_us - low, 0)
+
+    def _band(self, reference: int, clock: int) -> list[TimeBand]:
+        """Return the band of a clock in the time of another."""
+        if (reference, clock) not in self._bands:
+            if reference not in self._times_of:
+                times = TimeBounds(self._times, len(self._transactions), reference)
+                times.narrow(self._bounds)
+                self._times_of = {0: self._times_of[0], reference: times}
+            self._bands[reference, clock] = self._times_of[reference].bands(clock)
+        return self._bands[reference, clock]
+
+    # -- bounds
+
+    def _solve_all(self) -> None:
+        times = TimeBounds(self._times, len(self._transactions))
+        self._times_of = {0: times}
+        self._evidence_of = {0: REFERENCE}
+        self._bounds = [
+            Bound(self._vertex(order.earlier), self._vertex(order.later), ROUNDING_US) for order in self._orders
+        ]
+        begin = 0
+        for stage in (MESSAGES, ZXIDS, STARTS):
+            end = begin + sum(order.stage == stage for order in self._orders)
+            times.narrow(self._bounds[:end])
+            begin = end
+            for number in range(len(self._groups)):
+                if times.is_bounded(number):
+                    self._evidence_of.setdefault(number, stage)
+        self._add_wall_clocks(times)
+
+    def _all_orders(self) -> Iterator[_Order]:
+        evidence, clock_of = self._evidence, self._clock_of
+        for (sender, receiver), stretches in sorted(evidence.messages.items()):
+            one, other = clock_of[sender], clock_of[receiver]
+            if one != other:
+                for order in stretches:
+                    yield _Order((one, order.earlier_us), (other, order.later_us), MESSAGES)
+        yield from self._transaction_orders()
+        for earlier, later in self._starts():
+            if earlier[0] != later[0]:
+                yield _Order(earlier, later, STARTS)
+
+    def _transaction_orders(self) -> Iterator[_Order]:
+        """Return the orders of records and transactions: a transaction is committed after its request, and before a
+        record that has its zxid or a later one.
+        """
+        written = sorted({zxid for own in self._evidence.incarnations.values() for _, zxid in own.transactions})
+        for earlier, later in pairwise(written):
+            yield _Order((-1, earlier), (-1, later), ZXIDS)
+        for name, own in sorted(self._evidence.incarnations.items()):
+            clock = self._clock_of[name]
+            for us, zxid in own.transactions:
+                yield _Order((clock, us), (-1, zxid), ZXIDS)
+            last = 0
+            for us, zxid in own.zxids:
+                place = bisect_right(written, zxid)
+                if place > last:
+                    last = place
+                    yield _Order((-1, written[place - 1]), (clock, us), ZXIDS)
+
+    def _starts(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        incarnations, clock_of = self._evidence.incarnations, self._clock_of
+        for earlier, later in _successions(self._evidence):
+            yield (clock_of[earlier.name], earlier.last_us), (clock_of[later.name], later.first_us)
+        for name, own in sorted(incarnations.items()):
+            for seen, us in own.seen:
+                if seen in incarnations:
+                    yield (clock_of[seen], incarnations[seen].last_us), (clock_of[name], us)
+            if own.described_us is not None:
+                for other_name, other in sorted(incarnations.items()):
+                    if other.has_testbed:
+                        yield (clock_of[name], own.described_us), (clock_of[other_name], other.first_us)
+
+    def _vertex(self, at: tuple[int, int]) -> int:
+        clock, us = at
+        if clock >= 0:
+            return self._times_of[0].vertex(clock, us)
+        return self._transactions[us]
+
+    def _add_wall_clocks(self, times: TimeBounds) -> None:
+        """Bound the clocks by their wall clock that nothing else bounds from both sides, one after the other."""
+        wall_us = median_low(
+            first.first_wall_us - sum(times.range_of(self._vertex((number, first.first_us)))) // 2
+            for number, first in ((number, self._first(number)) for number in self._evidence_of)
+        )
+        anchor_clock = self._times[0]
+        for number in range(len(self._groups)):
+            if times.is_bounded(number):
+                self._evidence_of.setdefault(number, WALL_CLOCK)
+                continue
+            self._evidence_of[number] = WALL_CLOCK
+            first = self._first(number)
+            vertex = self._vertex((number, first.first_us))
+            low, high = times.range_of(vertex)
+            middle = first.first_wall_us - wall_us
+            if middle < low:
+                within = max(WALL_CLOCK_WITHIN_US, low - middle)
+                middle = low
+            elif middle > high:
+                within = max(WALL_CLOCK_WITHIN_US, middle - high)
+                middle = high
+            else:
+                within = WALL_CLOCK_WITHIN_US
+            self._bind(times, vertex, middle - within, middle + within, anchor_clock)
+            times.narrow(self._bounds)
+            last = max(self._groups[number].members, key=lambda own: own.last_us)
+            vertex = self._vertex((number, last.last_us))
+            low, high = times.range_of(vertex)
+            middle = last.last_wall_us - wall_us
+            if middle - WALL_CLOCK_WITHIN_US < high - ROUNDING_US and middle + WALL_CLOCK_WITHIN_US > low + ROUNDING_US:
+                self._bind(times, vertex, middle - WALL_CLOCK_WITHIN_US, middle + WALL_CLOCK_WITHIN_US, anchor_clock)
+                times.narrow(self._bounds)
+
+    def _bind(self, times: TimeBounds, vertex: int, low: int, high: int, anchors: Sequence[int]) -> None:
+        """Add bounds of a vertex to the time of the reference clock."""
+        us = anchors[min(bisect_left(anchors, (low + high) // 2), len(anchors) - 1)]
+        anchor = times.vertex(0, us)
+        self._bounds += [Bound(vertex, anchor, high - us), Bound(anchor, vertex, us - low)]
+
+    def _first(self, number: int) -> IncarnationEvidence:
+        return min(self._groups[number].members, key=lambda own: (own.first_us, own.name))
+
+    # -- findings
+
+    def _clocks_of(self, order: _Order) -> tuple[int, int]:
+        return order.earlier[0], order.later[0]
+
+    def _note(self, one: int, other: int) -> None:
+        second = self._first(other)
+        what = f"{'ZooKeeper' if one < 0 else _named(self._first(one))} and {_named(second)}"
+        self.findings.append(LogFinding(second.file, 0, CLOCKS_CONTRADICT, what))
+
+
+def _points(bands: Sequence[TimeBand]) -> tuple[ClockPoint, ...]:
+    """Return the middle of a band by not too many points, with a width that covers the whole band between them."""
+    step = -(-(len(bands) - 1) // (MOST_POINTS - 1)) or 1
+    kept = [*bands[:-1:step], bands[-1]]
+    points = [_point(band) for band in kept]
+    widest = [point.within_us for point in points]
+    for band_of, (place, (before, after)) in zip(
+        (bands[begin : begin + step + 1] for begin in range(0, len(bands), step)),
+        enumerate(pairwise(points)),
+        strict=False,
+    ):
+        width = after.clock_us - before.clock_us
+        for band in band_of[1:-1]:
+            share = (band.clock_us - before.clock_us) / width
+            middle = before.offset_us + share * (after.offset_us - before.offset_us)
+            within = before.within_us + share * (after.within_us - before.within_us)
+            lacking = int(max(band.high_us - middle, middle - band.low_us) - within) + 1
+            if lacking > 0:
+                widest[place] = max(widest[place], before.within_us + lacking)
+                widest[place + 1] = max(widest[place + 1], after.within_us + lacking)
+    return tuple(point._replace(within_us=within) for point, within in zip(points, widest, strict=True))
+
+
+def _point(band: TimeBand) -> ClockPoint:
+    middle = (band.low_us + band.high_us) // 2
+    return ClockPoint(band.clock_us, middle, band.high_us - middle + ROUNDING_US)
+
+
+def _band_at(bands: Sequence[TimeBand], clock_us: int) -> tuple[int, int]:
+    place = bisect_right(bands, clock_us, key=lambda band: band.clock_us)
+    before, after = bands[max(place - 1, 0)], bands[min(place, len(bands) - 1)]
+    width = after.clock_us - before.clock_us
+    share = (clock_us - before.clock_us) / width if width else 0.0
+    low = before.low_us + share * (after.low_us - before.low_us)
+    high = before.high_us + share * (after.high_us - before.high_us)
+    return int(low) - 1, int(high) + 1
+
+
+# ------------------------------------------------------------------ wall clocks
+
+
+def _wall_clocks(
+    evidence: ClockEvidence, clocks: Sequence[MachineClock], clock_of: Mapping[Incarnation, int]
+) -> Iterator[LogFinding]:
+    """Yield a finding for each incarnation whose wall clock differs from the other wall clocks of the run."""
+    walls = {
+        name: own.first_wall_us - clocks[clock_of[name]].time_us(own.first_us)
+        for name, own in sorted(evidence.incarnations.items())
+        if clocks[clock_of[name]].evidence != WALL_CLOCK
+    }
+    of_clocks = {clock_of[name]: wall for name, wall in reversed(walls.items())}
+    usual = median_low(of_clocks.values())
+    for name, wall in walls.items():
+        own = evidence.incarnations[name]
+        within = clocks[clock_of[name]].within_us(own.first_us)
+        if abs(wall - usual) > WALL_CLOCK_WITHIN_US + within:
+            what = f"{_named(own)}: {(wall - usual) / 1e6:+,.3f} s"
+            yield LogFinding(own.file, 0, WALL_CLOCK_DIFFERS, what)
+
+
+def _named(own: IncarnationEvidence) -> str:
+    return f"{own.name[0]} incarnation {own.name[1]}"
