@@ -12,10 +12,10 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from statistics import median_low
+from statistics import median_high, median_low
 from typing import Final, NamedTuple
 
-from understudy.history.reading.clock_bounds import ROUNDING_US, Bound, Contradiction, TimeBand, TimeBounds
+from understudy.history.reading.clock_bounds import DRIFT, ROUNDING_US, Bound, Contradiction, TimeBand, TimeBounds
 from understudy.history.reading.clock_evidence import WALL_CLOCK_WITHIN_US, ClockEvidence, IncarnationEvidence
 from understudy.history.reading.clocks import (
     MESSAGES,
@@ -32,7 +32,7 @@ from understudy.history.reading.findings import CLOCKS_CONTRADICT, WALL_CLOCK_DI
 
 MOST_POINTS: Final = 128
 """Maximum number of points of a clock."""
-_SAME_UPTIME_US: Final = 600_000_000
+_SAME_UPTIME_US: Final = 60_000_000
 """Clocks without a boot's name that are no further apart than this are taken as one if nothing contradicts it."""
 _MOST_CONTRADICTIONS: Final = 32
 """Number of contradictions after which all bounds between the clocks of a further one are left out."""
@@ -253,7 +253,8 @@ class _Solver:
             other_us: the time by the clock `other`.
         """
         low, high = _band_at(self._band(other, one), one_us)
-        return max(one_us + high - other_us, other_us - one_us - low, 0)
+        within_us = max(one_us + high - other_us, other_us - one_us - low, 0)
+        return within_us + within_us // DRIFT + ROUNDING_US  # the other clock may run slower than the reference
 
     def _band(self, reference: int, clock: int) -> list[TimeBand]:
         """Return the band of a clock in the time of another."""
@@ -335,9 +336,11 @@ class _Solver:
 
     def _add_wall_clocks(self, times: TimeBounds) -> None:
         """Bound the clocks by their wall clock that nothing else bounds from both sides, one after the other."""
-        wall_us = median_low(
-            first.first_wall_us - sum(times.range_of(self._vertex((number, first.first_us)))) // 2
-            for number, first in ((number, self._first(number)) for number in self._evidence_of)
+        wall_us = _usual(
+            {
+                number: first.first_wall_us - sum(times.range_of(self._vertex((number, first.first_us)))) // 2
+                for number, first in ((number, self._first(number)) for number in self._evidence_of)
+            }
         )
         anchor_clock = self._times[0]
         for number in range(len(self._groups)):
@@ -438,13 +441,21 @@ def _wall_clocks(
         if clocks[clock_of[name]].evidence != WALL_CLOCK
     }
     of_clocks = {clock_of[name]: wall for name, wall in reversed(walls.items())}
-    usual = median_low(of_clocks.values())
+    usual = _usual(of_clocks)
     for name, wall in walls.items():
         own = evidence.incarnations[name]
         within = clocks[clock_of[name]].within_us(own.first_us)
         if abs(wall - usual) > WALL_CLOCK_WITHIN_US + within:
-            what = f"{_named(own)}: {(wall - usual) / 1e6:+,.3f} s"
+            what = f"{_named(own)}: {(wall - usual) / 1e6:+,.1f} s"
             yield LogFinding(own.file, 0, WALL_CLOCK_DIFFERS, what)
+
+
+def _usual(walls: Mapping[int, int]) -> int:
+    """Return the median of the wall clocks minus the time of the run, by clock; of two in the middle, the one that is
+    closer to the reference's.
+    """
+    middle = {median_low(walls.values()), median_high(walls.values())}
+    return min(middle, key=lambda wall: (abs(wall - walls[0]), wall))
 
 
 def _named(own: IncarnationEvidence) -> str:
