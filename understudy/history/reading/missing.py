@@ -318,7 +318,7 @@ class _Logs:
                 continue
             sent.setdefault(channel, request.correlation_id)
             answer = answers.get((at.key.node, at.key.incarnation, at.key.seq))
-            if answer is not None and request.api_version >= 0:
+            if answer is not None and request.api_version >= 0 and request.broker_epoch >= 0:
                 answered[channel] = at, answer
         return sent, {
             channel: (
