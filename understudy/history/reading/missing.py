@@ -122,7 +122,7 @@ class _Logs:
         self._signs = run.signs
         self._numbers = {node: sorted(numbers) for node, numbers in grouped(run.signs.incarnations).items()}
         self._started = {at.incarnation: at for at in run.of(ProcessStarted)}
-        self._exited = {at.incarnation for at in run.of(ProcessExiting)}
+        self._exited = {at.incarnation: at.key.seq for at in run.of(ProcessExiting)}
         self._seen = {(at.data.node, at.data.incarnation): at for at in run.of(LogSeen)}
 
     # ------------------------------------------------------------------ sequence numbers
@@ -238,18 +238,21 @@ class _Logs:
     def _is_attested(self, incarnation: Incarnation) -> bool:
         """Whether the last record of an incarnation is known to be its last one.
 
-        A testbed may have seen a log that continued after that.
+        A process may write on after the testbed has seen its log, and for a moment after its `ProcessExiting`.
         """
         node, number = incarnation
+        last = self._run.last_seq(incarnation)
         seen, follower = self._seen.get(incarnation), self._started.get((node, number + 1))
         return (
-            incarnation in self._exited
-            or (follower is not None and follower.data.after_seq > 0)
-            or (seen is not None and seen.data.seq == self._run.last_seq(incarnation))
+            (follower is not None and follower.data.after_seq > 0)
+            or (seen is not None and seen.data.seq == last)
+            or self._exited.get(incarnation) == last
         )
 
     def _stopped(self, node: str, number: int, until_us: int, *, is_last: bool) -> _Evidence | None:
         """Return the evidence that an incarnation was stopped in order, so that it has written `ProcessExiting`."""
+        if (node, number) in self._exited:
+            return None
         if any(at.incarnation == (node, number) and at.data.action == "crash" for at in self._run.of(PointReached)):
             return None
         begun_us = self._signs.first_of((node, number))
@@ -287,7 +290,12 @@ class _Logs:
 
     def without_registration(self) -> Iterator[MissingRecords]:
         """Yield the nodes that have answered as a registered broker, and whose log lacks this registration."""
-        if all(map(self._is_attested, self._signs.incarnations)):
+        if all(
+            (seen := self._seen.get((node, numbers[-1]))) is not None
+            and seen.data.seq == self._run.last_seq((node, numbers[-1]))
+            for node, numbers in self._numbers.items()
+            if _broker_id(node) is not None
+        ):
             return
         received = {_channel(at) for at in self._run.received}
         for channel, (_, evidence, key) in self._channels[1].items():
