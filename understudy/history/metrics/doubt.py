@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from understudy.foundation.eventlog.records import RunDescribed
-from understudy.history.metrics.evidence import Change, MissingEvidence
+from understudy.foundation.eventlog.records import RunDescribed, ZkWrite, ZkWriteDone
+from understudy.history.metrics.evidence import Change, MissingEvidence, is_broker
 from understudy.history.metrics.instants import Instant
 from understudy.history.metrics.leadership_history import LeadershipHistory, LeadershipSpan
 from understudy.history.metrics.metric_tables import (
@@ -43,6 +43,7 @@ from understudy.history.metrics.reigns import (
     faults_of,
 )
 from understudy.history.metrics.settings import SETTING_NAMES
+from understudy.history.metrics.silences import Silences
 from understudy.history.reading.missing import MissingRecords
 from understudy.history.reading.run_records import RunRecords, broker_node, micros
 
@@ -63,6 +64,10 @@ COUNTS: Final[dict[str, frozenset[str]]] = {
 If such a column is in doubt, its value is a lower bound. `is_upper_bound` says when the time without a controller is an
 upper bound. All other columns that are in doubt may be wrong in both directions."""
 
+_DONE = "Ok"
+"""`ZkWriteDone.outcome` of a write that succeeded."""
+_PROCESS_ENDS = ("kill", "crash", "power_loss")
+"""Faults that end a process without notice, so that its session lives on until its timeout."""
 _COUNTS_OF_EVENTS = ("queued", "started", "ended", "preempted", "not_done")
 _TIMES_OF_EVENTS = ("queued_p50_ms", "queued_p99_ms", "took_p50_ms", "took_p99_ms", "took_max_ms")
 _COUNTS_OF_REQUESTS = ("sent", "resent", "partitions", "answered", "failed", "p50_ms", "p99_ms", "max_ms")
@@ -72,17 +77,17 @@ T = TypeVar("T", bound=Table)
 
 
 def is_upper_bound(run: RunMetrics) -> bool:
-    """Return whether `totals.without_controller_ms`, which is in doubt, is at least the right value.
+    """Return whether `totals.without_controller_ms`, which is in doubt, is at least the right value up to the end that
+    is on record.
 
     It is if only the reigns of other controllers may be missing: none of the reigns on record, the run's first among
-    them, may have begun or ended at another time, and the run ended when it did.
+    them, may have begun or ended at another time.
     """
     first = next(iter(run.reigns), None)
     return (
         first is not None
         and first.epoch == 1
         and first.ready_at_ms is not None
-        and "ended_at_ms" not in run.totals.doubt
         and not any({"ready_at_ms", "ended_at_ms"}.intersection(reign.doubt) for reign in run.reigns)
     )
 
@@ -119,6 +124,7 @@ class Doubts:
         self.evidence = MissingEvidence(run, missing, reigns, self._history)
         self._missing = missing
         self._losses = Losses(run)
+        self._silences = Silences(run)
         self._timeout_setting = "session_timeout_ms" in self.of_settings()
         self._faults = [fault for fault in faults_of(run) if fault.fault != NOT_A_FAULT]
         self.of_reigns = tuple(self._of_reign(place) for place in range(len(reigns)))
@@ -227,16 +233,40 @@ class Doubts:
     def _reigned_until_its_fault(self, reign: ReignTimes, fault_us: int, until: float) -> bool:
         """Return whether a controller whose successor may be missing certainly reigned until its fault.
 
-        Nothing else had been injected since its election, so that nothing kept it from noticing a loss; and its own
-        log is complete up to then, and has no loss.
+        It is the only fault of its node, or others ended the process so shortly before that its session still lived.
+        Neither ZooKeeper nor a connection of the node was disturbed since ZooKeeper confirmed its epoch, so nothing kept
+        the controller from noticing a loss; and its own log is complete up to then, and has no loss.
         """
         elected = reign.elected
         since = [fault for fault in self._faults if elected.us <= fault.key.us <= until]
         own = [fault for fault in since if fault.target in reign.targets]
-        earlier = [fault for fault in since if fault.key.us <= fault_us]
-        words = self._losses.words(elected, fault_us)
-        is_complete = not self.evidence.of_process(elected.incarnation, elected.us, fault_us)
-        return len(own) == len(earlier) == 1 and not words and is_complete
+        first_us = own[0].key.us
+        timeout = self._silences.session_timeout(elected.node, first_us) or 0
+        is_one_loss = len(own) == 1 or (
+            all(fault.fault in _PROCESS_ENDS for fault in own) and 2 * (fault_us - first_us) <= timeout
+        )
+        confirmed_us = self._confirmed(reign, first_us)
+        is_disturbed = any(
+            confirmed_us <= fault.key.us < first_us and _may_isolate(fault, elected.node) for fault in since
+        )
+        is_complete = not self.evidence.of_process(elected.incarnation, elected.us, first_us)
+        return is_one_loss and not is_disturbed and is_complete and not self._losses.words(elected, first_us)
+
+    def _confirmed(self, reign: ReignTimes, until: int) -> int:
+        """Return when ZooKeeper last answered that the epoch of a controller is the newest one, at or before `until`.
+
+        Every fenced write is refused after the election of another controller.
+        """
+        elected = reign.elected
+        fenced = {
+            at.key.seq for at in self._run.of(ZkWrite) if at.data.fenced and at.incarnation == elected.incarnation
+        }
+        done = (
+            at.us
+            for at in self._run.of(ZkWriteDone)
+            if at.incarnation == elected.incarnation and at.cause in fenced and at.data.outcome == _DONE
+        )
+        return max((us for us in done if elected.us <= us <= until), default=elected.us)
 
     def doubt_of(self, reign: ReignTimes) -> ReignDoubt:
         """Return what is in doubt about one of the reigns."""
@@ -362,6 +392,16 @@ class Doubts:
     def shifted(self, row: Table, *columns: str) -> set[str]:
         """Return the times of a row that count from the run's first record, if that may be missing."""
         return {name for name in columns if getattr(row, name) is not None} if self.evidence.moves_begin else set()
+
+
+def _may_isolate(fault: Fault, node: str) -> bool:
+    """Return whether a fault of another target may keep a node from ZooKeeper: not of a broker, nor of a znode."""
+    target = fault.target
+    return (
+        not is_broker(target)
+        and not target.startswith("/")
+        and any(name in target for name in (node, "zookeeper", "all"))
+    )
 
 
 def marked(row: T, doubt: Iterable[str]) -> T:

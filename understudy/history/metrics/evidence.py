@@ -38,14 +38,14 @@ class Stretch(NamedTuple):
 
     @property
     def is_broker(self) -> bool:
-        return not self.node or _BROKER.fullmatch(self.node) is not None
+        return not self.node or is_broker(self.node)
 
     def is_of(self, process: Incarnation) -> bool:
         """Whether the records may be of a process."""
         return self.is_of_node(process[0]) and self.incarnation in (0, process[1])
 
     def is_of_node(self, node: str) -> bool:
-        return self.node == node or (not self.node and _BROKER.fullmatch(node) is not None)
+        return self.node == node or (not self.node and is_broker(node))
 
 
 class Change(NamedTuple):
@@ -148,6 +148,11 @@ _TESTBEDS = (TESTBED, "simulator")
 """Nodes that inject faults, and write no record about partitions."""
 
 
+def is_broker(node: str) -> bool:
+    """Return whether a node, or the target of a fault, is a broker."""
+    return _BROKER.fullmatch(node) is not None
+
+
 def _stretches(run: RunRecords, missing: Sequence[MissingRecords]) -> Iterator[Stretch]:
     first_us, last_us = 0, run.signs.last_us
     is_testbeds = {first_us: False, last_us: False}
@@ -190,7 +195,7 @@ def _reigned_to_the_end(
     watchers = {
         node
         for node in run.signs.nodes
-        if _BROKER.fullmatch(node)
+        if is_broker(node)
         and node != reign.elected.node
         and not any(stretch.is_of_node(node) for stretch in stretches)
         and not history.is_down(node, run.signs.last_us)

@@ -25,7 +25,7 @@ class Silences:
 
         The incarnation must have a record at or before `until`.
         """
-        timeout = self._session_timeout(incarnation[0], until.us)
+        timeout = self.session_timeout(incarnation[0], until.us)
         if timeout is None:
             return None
         last_sign = self._signs.last_until(incarnation, until.us)
@@ -33,7 +33,8 @@ class Silences:
         is_plausible = 2 * (until.us - last_sign) <= 3 * timeout
         return Instant(last_sign, incarnation) if is_plausible else Instant(until.us - timeout, until.on)
 
-    def _session_timeout(self, node: str, until: int) -> int | None:
+    def session_timeout(self, node: str, until: int) -> int | None:
+        """Return the session timeout of a node at some time; None if no record has it."""
         opened = self._opened.get(node, ())
         place = bisect_right(opened, until, key=lambda at: at.us)
         timeout_ms = opened[place - 1].data.timeout_ms if place else self._setting_ms
