@@ -233,24 +233,22 @@ class Doubts:
     def _reigned_until_its_fault(self, reign: ReignTimes, fault_us: int, until: float) -> bool:
         """Return whether a controller whose successor may be missing certainly reigned until its fault.
 
-        It is the only fault of its node, or others ended the process so shortly before that its session still lived.
-        Neither ZooKeeper nor a connection of the node was disturbed since ZooKeeper confirmed its epoch, so nothing kept
-        the controller from noticing a loss; and its own log is complete up to then, and has no loss.
+        The fault killed its process, or an earlier one did so shortly before that its session still lived.
+        Neither ZooKeeper nor a connection of the node was disturbed since ZooKeeper confirmed its epoch, so nothing
+        kept the controller from noticing a loss; and its own log is complete up to then, and has no loss.
         """
         elected = reign.elected
         since = [fault for fault in self._faults if elected.us <= fault.key.us <= until]
         own = [fault for fault in since if fault.target in reign.targets]
         first_us = own[0].key.us
         timeout = self._silences.session_timeout(elected.node, first_us) or 0
-        is_one_loss = len(own) == 1 or (
-            all(fault.fault in _PROCESS_ENDS for fault in own) and 2 * (fault_us - first_us) <= timeout
-        )
+        is_killed = all(fault.fault in _PROCESS_ENDS for fault in own) and 2 * (fault_us - first_us) <= timeout
         confirmed_us = self._confirmed(reign, first_us)
         is_disturbed = any(
             confirmed_us <= fault.key.us < first_us and _may_isolate(fault, elected.node) for fault in since
         )
         is_complete = not self.evidence.of_process(elected.incarnation, elected.us, first_us)
-        return is_one_loss and not is_disturbed and is_complete and not self._losses.words(elected, first_us)
+        return is_killed and not is_disturbed and is_complete and not self._losses.words(elected, first_us)
 
     def _confirmed(self, reign: ReignTimes, until: int) -> int:
         """Return when ZooKeeper last answered that the epoch of a controller is the newest one, at or before `until`.
