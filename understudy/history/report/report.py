@@ -25,17 +25,23 @@ from understudy.history.metrics.metric_tables import (
     PartitionNumbers,
     Reign,
     RunMetrics,
+    Table,
     Totals,
 )
 from understudy.history.metrics.metrics import nearest_rank
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.missing import NOT_ENDED
 from understudy.history.reading.run_records import micros
+from understudy.history.report.figures import Figures, padded
 from understudy.history.report.replay import Replay, worst_partitions
 from understudy.history.report.runs import DIFFERENT_RUNS
 from understudy.history.writing import WIDTH, counted, fitted
 
 BAR = 36
+MS_COLUMN = 13
+"""Width of a column of times."""
+LONGEST = 8
+"""Maximum number of runs that a page of many runs shows."""
 PAGE = 40
 """Maximum number of lines of a page whose sections are separated by empty lines."""
 SHOWN = 6
@@ -63,28 +69,36 @@ def render(replay: Replay) -> str:
 
 
 def _one_run(run: RunMetrics, engine: str) -> list[list[str]]:
-    totals = run.totals
+    figures, totals = Figures(), run.totals
     head = (
-        f"Run {run.run}: {_seconds(totals.ended_at_ms)} from {_utc(totals.started_ms)}, "
-        f"{counted(totals.nodes, 'node')}, {counted(totals.records, 'record')}"
+        f"Run {run.run}: {figures.text(_seconds(totals.ended_at_ms), totals, 'ended_at_ms')} "
+        f"from {figures.text(_utc(totals.started_ms), totals, 'started_ms')}, "
+        f"{_counted(figures, totals, 'nodes')}, {_counted(figures, totals, 'records')}"
     )
-    return [
-        [head, f"  computed by {engine}"],
-        _faults(run.moments),
-        _controllers(run),
-        *_failovers(run.failovers),
-        _partitions(run),
-        _requests(run),
-        _fences(run.fence_hits),
+    sections = [
+        _faults(run.moments, figures),
+        _controllers(run, figures),
+        *_failovers(run.failovers, figures),
+        _partitions(run, figures),
+        _requests(run, figures),
+        _fences(run.fence_hits, figures),
     ]
+    return [[head, f"  computed by {engine}", *_missing(run), *figures.legend()], *sections]
 
 
-def _faults(moments: Sequence[Moment]) -> list[str]:
+def _missing(run: RunMetrics) -> list[str]:
+    nodes = sorted({row.node or "another controller" for row in run.missing})
+    named = ", ".join(nodes) if len(nodes) <= 4 else counted(len(nodes), "node")
+    return [f"  records of {named} are missing; figures that depend on them have a sign"] if nodes else []
+
+
+def _faults(moments: Sequence[Moment], figures: Figures) -> list[str]:
     """Return the injected faults. Starts and stops of brokers are left out."""
     faults = [moment for moment in moments if moment.kind != "step" and moment.what not in ("start", "stop")]
     if not faults:
         return []
-    return ["Faults", *_some([f"  at {_seconds(moment.at_ms):>9}  {_fault(moment)}" for moment in faults], 5)]
+    lines = [f"  at {_at(figures, moment, 'at_ms'):>9}  {_fault(moment)}" for moment in faults]
+    return ["Faults", *_some(lines, 5)]
 
 
 def _fault(moment: Moment) -> str:
@@ -92,98 +106,128 @@ def _fault(moment: Moment) -> str:
     return f"{moment.what} {moment.target}{reason}"
 
 
-def _controllers(run: RunMetrics) -> list[str]:
-    without = run.totals.without_controller_ms
-    head = "none was ready" if without is None else f"{_ms(without)} without one"
-    return [f"Controllers: {head}", *_some([f"  {_reign(reign)}" for reign in run.reigns], 5)]
-
-
-def _reign(reign: Reign) -> str:
-    ready = (
-        "never ready" if reign.ready_at_ms is None else f"ready after {_ms(reign.ready_at_ms - reign.elected_at_ms)}"
+def _controllers(run: RunMetrics, figures: Figures) -> list[str]:
+    totals = run.totals
+    without = (
+        f"{figures.ms(totals, 'without_controller_ms', run=run)} without one"
+        if totals.without_controller_ms is not None
+        else ""
     )
+    head = without or figures.text("none was ready", totals, "without_controller_ms")
+    number = f"{figures.count(totals, 'controllers')}; " if "controllers" in totals.doubt else ""
+    return [f"Controllers: {number}{head}", *_some([f"  {_reign(reign, figures)}" for reign in run.reigns], 5)]
+
+
+def _reign(reign: Reign, figures: Figures) -> str:
+    is_ready = reign.ready_at_ms is not None
+    ready = f"ready after {_ms(reign.ready_at_ms - reign.elected_at_ms)}" if reign.ready_at_ms is not None else ""
     end = "to the end" if reign.ended_at_ms is None else f"until {_seconds(reign.ended_at_ms)}: {reign.ended_by}"
-    return f"epoch {reign.epoch:>3}  broker {reign.broker:<3} from {_seconds(reign.elected_at_ms):>9} {end:<26} {ready}"
+    return (
+        f"epoch {reign.epoch:>3}  broker {reign.broker:<3} from {_at(figures, reign, 'elected_at_ms'):>9} "
+        f"{figures.text(end, reign, 'ended_at_ms'):<26} "
+        f"{ready if is_ready else figures.text('never ready', reign, 'ready_at_ms')}"
+    )
 
 
-def _failovers(failovers: Sequence[Failover]) -> list[list[str]]:
-    sections = [_failover(failover) for failover in failovers[:3]]
+def _failovers(failovers: Sequence[Failover], figures: Figures) -> list[list[str]]:
+    sections = [_failover(failover, figures) for failover in failovers[:3]]
     if len(failovers) > 3:
         sections.append([f"… and {counted(len(failovers) - 3, 'more failover')}"])
     return sections
 
 
-def _failover(failover: Failover) -> list[str]:
-    noticed = f", noticed by {failover.noticed_by}" if failover.noticed_by else ""
+def _failover(failover: Failover, figures: Figures) -> list[str]:
+    previous = figures.text(str(failover.previous_broker), failover, "previous_broker")
+    cause = figures.text(failover.cause, failover, "cause")
+    noticed = figures.text(f"noticed by {failover.noticed_by}", failover, "noticed_by") if failover.noticed_by else ""
     outage = (
-        "no controller followed" if failover.outage_ms is None else f"{_ms(failover.outage_ms)} without a controller"
+        figures.text("no controller followed", failover, "outage_ms")
+        if failover.outage_ms is None
+        else f"{figures.ms(failover, 'outage_ms')} without a controller"
     )
-    brokers = f"broker {failover.previous_broker} → {failover.broker}"
     times = [failover.time_ms(name) for name in PHASES]
     longest = max((time for time in times if time is not None), default=0.0)
     counts = ((failover.partitions, "partition"), (failover.brokers, "broker"))
     read = ", ".join(counted(number, noun) for number, noun in counts if number is not None)
+    notes = ("", "", read, _answers(failover, figures))
+    cells = padded([_cell(figures, failover, f"{name}_ms") for name in PHASES], MS_COLUMN)
+    bar = BAR + MS_COLUMN - len(cells[0])
     phases = [
-        f"  {name:<11} {_ms_column(time)}  {_bar(time, longest):<{BAR}} {note}"
-        for name, time, note in zip(PHASES, times, ("", "", read, _answers(failover)), strict=True)
+        f"  {name:<11} {cell}  {_bar(time, longest, bar):<{bar}} {note}"
+        for name, cell, time, note in zip(PHASES, cells, times, notes, strict=True)
     ]
     return [
-        f"Failover to epoch {failover.epoch}: {brokers} ({failover.cause}{noticed}), {outage}",
+        f"Failover to epoch {failover.epoch}: broker {previous} → {failover.broker} "
+        f"({', '.join(filter(None, (cause, noticed)))}), {outage}",
         *phases[:3],
-        *_takeover(failover),
+        *_takeover(failover, figures),
         *phases[3:],
     ]
 
 
-def _takeover(failover: Failover) -> list[str]:
+def _takeover(failover: Failover, figures: Figures) -> list[str]:
     reading, deciding, writing = failover.reading_ms, failover.deciding_ms, failover.writing_ms
     if reading is None:
         return []
-    if deciding is None or writing is None:
-        return [f"    of which reading {_ms(reading)}"]
-    return [f"    of which reading {_ms(reading)}, deciding {_ms(deciding)}, writing {_ms(writing)}"]
+    names = ("reading",) if deciding is None or writing is None else ("reading", "deciding", "writing")
+    parts = (f"{name} {figures.ms(failover, f'{name}_ms')}" for name in names)
+    return [f"    of which {', '.join(parts)}"]
 
 
-def _answers(failover: Failover) -> str:
+def _answers(failover: Failover, figures: Figures) -> str:
     if not failover.requests:
         return ""
-    return f"{counted(failover.requests, 'request')}, {failover.unanswered or 'none'} unanswered"
+    unanswered = figures.text(f"{failover.unanswered or 'none'} unanswered", failover, "unanswered")
+    return f"{_counted(figures, failover, 'requests')}, {unanswered}"
 
 
-def _partitions(run: RunMetrics) -> list[str]:
+def _partitions(run: RunMetrics, figures: Figures) -> list[str]:
     totals = run.totals
     worst = worst_partitions(run.partitions)
+    leaderless = figures.within(totals.leaderless_ms / 1000, totals.leaderless_within_ms / 1000, 3)
+    spent = figures.text(f"{leaderless} partition-seconds", totals, "leaderless_ms")
+    clean = figures.text(f"{totals.clean_elections:,} clean", totals, "clean_elections")
+    unclean = figures.text(f"{totals.unclean_elections:,} unclean", totals, "unclean_elections")
+    shrinks = figures.text(f"−{totals.isr_shrinks:,}", totals, "isr_shrinks")
+    expands = figures.text(f"+{totals.isr_expands:,}", totals, "isr_expands")
+    head = f"Partitions: {figures.count(totals, 'partitions')}, leaderless for {spent};"
+    moved = f"elections {clean}, {unclean}; ISR {shrinks} {expands}"
     return [
-        f"Partitions: {totals.partitions:,}, leaderless for {totals.leaderless_ms / 1000:,.3f} partition-seconds; "
-        f"elections {totals.clean_elections:,} clean, {totals.unclean_elections:,} unclean; "
-        f"ISR −{totals.isr_shrinks:,} +{totals.isr_expands:,}",
-        *_some([f"  {_partition(row)}" for row in worst], 3, of=totals.leaderless_partitions),
+        *([f"{head} {moved}"] if len(head) + len(moved) < WIDTH else [head, f"  {moved}"]),
+        *_some([f"  {_partition(row, figures)}" for row in worst], 3, of=totals.leaderless_partitions),
     ]
 
 
-def _partition(row: PartitionNumbers) -> str:
+def _partition(row: PartitionNumbers, figures: Figures) -> str:
     now = "deleted" if row.leader is None else f"leader {row.leader} in epoch {row.leader_epoch}"
-    return f"{row.topic}-{row.partition}: {_ms(row.leaderless_ms)} without a leader; at the end {now}"
+    leader = figures.text(now, row, "leader")
+    return f"{row.topic}-{row.partition}: {figures.ms(row, 'leaderless_ms')} without a leader; at the end {leader}"
 
 
-def _requests(run: RunMetrics) -> list[str]:
+def _requests(run: RunMetrics, figures: Figures) -> list[str]:
     if not run.requests:
         return []
     rows = sorted(run.requests, key=lambda row: (-row.sent, row.event, row.api))
-    table = [
-        f"  {row.event or '(no event)':<28}{row.api:<20}{row.sent:>6,}{row.answered:>10,}"
-        f"{_ms_column(row.p50_ms)}{_ms_column(row.p99_ms)}"
-        for row in rows
+    shown = rows[: SHOWN if len(rows) <= SHOWN else SHOWN - 1]
+    columns = [
+        padded(["sent", *(figures.count(row, "sent") for row in shown)], 6),
+        padded(["answered", *(figures.count(row, "answered") for row in shown)], 9),
+        padded(["p50", *(_cell(figures, row, "p50_ms") for row in shown)], MS_COLUMN - 1),
+        padded(["p99", *(_cell(figures, row, "p99_ms") for row in shown)], MS_COLUMN - 1),
     ]
-    partitions = [f"{row.api} {row.error} {row.partitions:,}×" for row in run.refusals if row.partitions]
-    whole = [f"{row.api} {row.error} {row.requests:,}×" for row in run.refusals if row.requests]
-    head = f"Requests{'':<42}{'sent':>6}{'answered':>10}{'p50':>13}{'p99':>13}"
+    names = [f"{'Requests':<49}", *(f"  {row.event or '(no event)':<28}{row.api:<19}" for row in shown)]
+    table = [" ".join(cells) for cells in zip(names, *columns, strict=True)]
+    left = [f"  … and {len(rows) - len(shown):,} more"] if len(rows) > len(shown) else []
+    partitions = [
+        f"{row.api} {row.error} {figures.count(row, 'partitions')}×" for row in run.refusals if row.partitions
+    ]
+    whole = [f"{row.api} {row.error} {figures.count(row, 'requests')}×" for row in run.refusals if row.requests]
     refused = [f"  refused as a whole: {', '.join(whole[:5])}"] if whole else []
     refused += [f"  refused for a partition: {', '.join(partitions[:5])}"] if partitions else []
-    return [head, *_some(table, SHOWN), *refused]
+    return [*table, *left, *refused]
 
 
-def _fences(hits: Sequence[FenceHits]) -> list[str]:
+def _fences(hits: Sequence[FenceHits], figures: Figures) -> list[str]:
     """Return a line for each fence and node, with the first request or write that was refused.
 
     Fences that refuse deposed controllers and brokers come before the fence of fetches, which refuses some after every
@@ -192,19 +236,21 @@ def _fences(hits: Sequence[FenceHits]) -> list[str]:
     if not hits:
         return []
     through = sum(hit.let_through for hit in hits)
-    refused = sum(hit.hits for hit in hits) - through
-    head = f"Fences: refused {refused:,}" + (
-        f", let {through:,} through because they were switched off" if through else ""
+    refused = figures.sum_of(sum(hit.hits for hit in hits) - through, hits, "hits")
+    head = f"Fences: refused {refused}" + (
+        f", let {figures.sum_of(through, hits, 'let_through')} through because they were switched off"
+        if through
+        else ""
     )
     in_order = sorted(hits, key=lambda hit: (hit.fence == _FENCE_OF_EVERY_FAILOVER, hit.first_at_ms))
     by_fence = grouped(((hit.fence, hit.node), hit) for hit in in_order)
-    return [head, *_some([f"  {_fence(same)}" for same in by_fence.values()], SHOWN)]
+    return [head, *_some([f"  {_fence(same, figures)}" for same in by_fence.values()], SHOWN)]
 
 
-def _fence(hits: Sequence[FenceHits]) -> str:
+def _fence(hits: Sequence[FenceHits], figures: Figures) -> str:
     first, times = hits[0], sum(hit.hits for hit in hits)
     verdict = "let through" if first.let_through else "refused"
-    more = f"; {times:,} in all" if times > 1 else ""
+    more = f"; {figures.sum_of(times, hits, 'hits')} in all" if times > 1 or "hits" in first.doubt else ""
     return f"{first.fence} on {first.node} {verdict} {first.what}: came with {first.offered}, known {first.known}{more}"
 
 
@@ -214,39 +260,48 @@ _COLUMNS = (*PHASES, "outage")
 
 
 def _many_runs(replay: Replay) -> list[list[str]]:
+    figures = Figures()
     totals = [run.totals for run in replay.runs]
     failovers = [failover for run in replay.runs for failover in run.failovers]
-    records = sum(row.records for row in totals)
-    clean, unclean = sum(row.clean_elections for row in totals), sum(row.unclean_elections for row in totals)
-    return [
-        [
-            f"{counted(len(replay.runs), 'run')}, {counted(records, 'record')}, {counted(len(failovers), 'failover')}",
-            f"  computed by {replay.engine}",
-        ],
+    clean, unclean = (
+        figures.sum_of(sum(getattr(row, name) for row in totals), totals, name)
+        for name in ("clean_elections", "unclean_elections")
+    )
+    leaderless = sum(row.leaderless_ms for row in totals) / 1000
+    within = sum(row.leaderless_within_ms for row in totals) / 1000
+    spent = figures.any_of(f"{figures.within(leaderless, within, 3)} partition-seconds", totals, "leaderless_ms")
+    hits = figures.any_of(counted(sum(row.fence_hits for row in totals), "hit"), totals, "fence_hits")
+    records = figures.any_of(counted(sum(row.records for row in totals), "record"), totals, "records")
+    number = figures.any_of(counted(len(failovers), "failover"), totals, "controllers")
+    incomplete = sum(not run.is_complete for run in replay.runs)
+    sections = [
         [
             f"{'Failovers, in ms':<29}" + "".join(f"{name:>14}" for name in _COLUMNS),
             *_some(
                 [line for cause in sorted({row.cause for row in failovers}) for line in _cause(cause, failovers)], 15
             ),
+            *_left_out(failovers),
         ],
         [
-            f"Partitions: leaderless for {sum(row.leaderless_ms for row in totals) / 1000:,.3f} partition-seconds; "
-            f"elections {clean:,} clean, {unclean:,} unclean",
-            f"Fences: {counted(sum(row.fence_hits for row in totals), 'hit')}",
+            f"Partitions: leaderless for {spent}; elections {clean} clean, {unclean} unclean",
+            f"Fences: {hits}",
         ],
-        [
-            "Longest without a controller",
-            *_some(
-                [
-                    f"  {run.run:<40} {_ms_column(run.totals.without_controller_ms)}"
-                    f"  {counted(len(run.failovers), 'failover')}"
-                    for run in sorted(replay.runs, key=_longest_first)
-                ],
-                8,
-            ),
-            *_never_ready(totals),
-        ],
+        ["Longest without a controller", *_longest(replay.runs, figures), *_never_ready(totals)],
     ]
+    missing = [f"  records of {counted(incomplete, 'run')} are missing"] if incomplete else []
+    head = f"{counted(len(replay.runs), 'run')}, {records}, {number}"
+    return [[head, f"  computed by {replay.engine}", *missing, *figures.legend()], *sections]
+
+
+def _longest(runs: Sequence[RunMetrics], figures: Figures) -> list[str]:
+    ordered = sorted(runs, key=_longest_first)
+    shown = ordered[: LONGEST if len(runs) <= LONGEST else LONGEST - 1]
+    cells = padded([_cell(figures, run.totals, "without_controller_ms", run=run) for run in shown], MS_COLUMN)
+    lines = [
+        f"  {run.run:<40} {cell}  {figures.any_of(counted(len(run.failovers), 'failover'), [run.totals], 'controllers')}"
+        for run, cell in zip(shown, cells, strict=True)
+    ]
+    return [*lines, *([f"  … and {len(runs) - len(shown):,} more"] if len(runs) > len(shown) else ())]
 
 
 def _longest_first(run: RunMetrics) -> tuple[float, str]:
@@ -264,10 +319,23 @@ def _cause(cause: str, failovers: Sequence[Failover]) -> list[str]:
     rows = [row for row in failovers if row.cause == cause]
     names = (f"  {cause}, {len(rows):,}×", "")
     return [
-        f"{name:<25} p{percent}"
-        + "".join(f"{_percentile([row.time_ms(time) for row in rows], percent):>14}" for time in _COLUMNS)
+        f"{name:<25} p{percent}" + "".join(f"{_percentile(_complete(rows, time), percent):>14}" for time in _COLUMNS)
         for name, percent in zip(names, (50, 99), strict=True)
     ]
+
+
+def _complete(rows: Iterable[Failover], name: str) -> list[float | None]:
+    """Return the lengths of a phase that missing records cannot change."""
+    return [row.time_ms(name) for row in rows if f"{name}_ms" not in row.doubt]
+
+
+def _left_out(failovers: Sequence[Failover]) -> list[str]:
+    """Return what the percentiles leave out, and what clocks allow them to be wrong by."""
+    in_doubt = sum(any(f"{name}_ms" in row.doubt for name in _COLUMNS) for row in failovers)
+    within = max((row.time_within_ms(name) for row in failovers for name in _COLUMNS), default=0.0)
+    lines = [f"  without the figures of {counted(in_doubt, 'failover')} that missing records may change"]
+    clocks = [f"  the clocks of several machines allow each to be wrong by up to {within:,.3f} ms"]
+    return [*(lines if in_doubt else ()), *(clocks if within else ())]
 
 
 def _percentile(values: Iterable[float | None], percent: int) -> str:
@@ -351,20 +419,31 @@ def _some(lines: Sequence[str], most: int, *, of: int | None = None) -> list[str
     return [*lines[: most - 1], f"  … and {whole - most + 1:,} more"]
 
 
-def _bar(part: float | None, whole: float) -> str:
-    """Return a bar for `part` of `whole`; not empty unless `part` is 0."""
+def _counted(figures: Figures, row: Table, column: str) -> str:
+    return figures.text(counted(getattr(row, column), column.removesuffix("s")), row, column)
+
+
+def _at(figures: Figures, row: Table, column: str) -> str:
+    return figures.text(_seconds(getattr(row, column)), row, column)
+
+
+def _cell(figures: Figures, row: Table, column: str, *, run: RunMetrics | None = None) -> str:
+    """Return a time for a column of times; a dash if there is none."""
+    if getattr(row, column) is None:
+        return figures.text("—", row, column)
+    return figures.ms(row, column, digits=3, run=run)
+
+
+def _bar(part: float | None, whole: float, width: int) -> str:
+    """Return a bar for `part` of `whole`, at most `width` characters; not empty unless `part` is 0."""
     if not part or not whole:
         return ""
-    full, rest = divmod(max(1, round(part / whole * BAR * 8)), 8)
+    full, rest = divmod(max(1, round(part / whole * width * 8)), 8)
     return "█" * full + " ▏▎▍▌▋▊▉"[rest].strip()
 
 
 def _ms(ms: float) -> str:
     return f"{ms:,.1f} ms"
-
-
-def _ms_column(ms: float | None) -> str:
-    return f"{'—':>13}" if ms is None else f"{ms:>10,.3f} ms"
 
 
 def _seconds(ms: float) -> str:
