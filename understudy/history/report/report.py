@@ -81,7 +81,7 @@ def _one_run(run: RunMetrics, engine: str) -> list[list[str]]:
         *_failovers(run.failovers, figures),
         _partitions(run, figures),
         _requests(run, figures),
-        _fences(run.fence_hits, figures),
+        _fences(run, figures),
     ]
     return [[head, f"  computed by {engine}", *_missing(run), *figures.legend()], *sections]
 
@@ -227,21 +227,18 @@ def _requests(run: RunMetrics, figures: Figures) -> list[str]:
     return [*table, *left, *refused]
 
 
-def _fences(hits: Sequence[FenceHits], figures: Figures) -> list[str]:
+def _fences(run: RunMetrics, figures: Figures) -> list[str]:
     """Return a line for each fence and node, with the first request or write that was refused.
 
     Fences that refuse deposed controllers and brokers come before the fence of fetches, which refuses some after every
     failover.
     """
+    hits, totals = run.fence_hits, run.totals
     if not hits:
         return []
-    through = sum(hit.let_through for hit in hits)
-    refused = figures.sum_of(sum(hit.hits for hit in hits) - through, hits, "hits")
-    head = f"Fences: refused {refused}" + (
-        f", let {figures.sum_of(through, hits, 'let_through')} through because they were switched off"
-        if through
-        else ""
-    )
+    refused = figures.text(f"{totals.fence_hits - totals.let_through:,}", totals, "fence_hits")
+    through = figures.text(f"{totals.let_through:,}", totals, "let_through") if totals.let_through else ""
+    head = f"Fences: refused {refused}" + (f", let {through} through because they were switched off" if through else "")
     in_order = sorted(hits, key=lambda hit: (hit.fence == _FENCE_OF_EVERY_FAILOVER, hit.first_at_ms))
     by_fence = grouped(((hit.fence, hit.node), hit) for hit in in_order)
     return [head, *_some([f"  {_fence(same, figures)}" for same in by_fence.values()], SHOWN)]
@@ -297,10 +294,8 @@ def _longest(runs: Sequence[RunMetrics], figures: Figures) -> list[str]:
     ordered = sorted(runs, key=_longest_first)
     shown = ordered[: LONGEST if len(runs) <= LONGEST else LONGEST - 1]
     cells = padded([_cell(figures, run.totals, "without_controller_ms", run=run) for run in shown], MS_COLUMN)
-    lines = [
-        f"  {run.run:<40} {cell}  {figures.any_of(counted(len(run.failovers), 'failover'), [run.totals], 'controllers')}"
-        for run, cell in zip(shown, cells, strict=True)
-    ]
+    numbers = [figures.any_of(counted(len(run.failovers), "failover"), [run.totals], "controllers") for run in shown]
+    lines = [f"  {run.run:<40} {cell}  {number}" for run, cell, number in zip(shown, cells, numbers, strict=True)]
     return [*lines, *([f"  … and {len(runs) - len(shown):,} more"] if len(runs) > len(shown) else ())]
 
 
