@@ -47,14 +47,15 @@ def log_files(folder: Path) -> tuple[LogFile, ...]:
     Raises:
         OSError: the folder cannot be listed.
     """
-    found = []
-    for path in folder.iterdir():
-        match = _FILE_NAME.fullmatch(path.name)
-        if match is not None:
-            found.append(
-                LogFile(node=match["node"], incarnation=int(match["incarnation"]), file=int(match["file"]), path=path)
-            )
-    return tuple(sorted(found))
+    return tuple(sorted(file for path in folder.iterdir() if (file := log_file(path)) is not None))
+
+
+def log_file(path: Path) -> LogFile | None:
+    """Return the event-log file that a path names; None if its name has another form."""
+    match = _FILE_NAME.fullmatch(path.name)
+    if match is None:
+        return None
+    return LogFile(node=match["node"], incarnation=int(match["incarnation"]), file=int(match["file"]), path=path)
 
 
 class LastRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):

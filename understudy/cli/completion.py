@@ -65,7 +65,7 @@ def _describe(whole: UnderstudyParser) -> None:
             continue
         if action.metavar in ("DIR", "RUN") and action.nargs in (None, "?"):
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]  # where shtab looks for it
-        elif action.type is Path or str(action.metavar).startswith("FILE"):
+        elif action.type is Path or str(action.metavar).startswith(("FILE", "SOURCE")):
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # where shtab looks for it
 
 

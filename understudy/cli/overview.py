@@ -88,6 +88,7 @@ GROUPS: Final = (
     VerbGroup(
         "Analysis",
         {
+            "collect": ListedVerb("bring the event logs of several machines together", "collect"),
             "check": ListedVerb("check the invariants over the logs of a run", "check"),
             "replay": ListedVerb("compute metrics from event logs, of runs side by side", "replay"),
             "compare": ListedVerb("compare the failovers of runs with different settings", "compare"),

@@ -66,7 +66,7 @@ def find_runs(files: Iterable[Path]) -> list[RunFiles]:
 
     A file that cannot be read, or whose first mebibyte has no record, is a separate group.
     """
-    each = [RunFiles(run, (str(file.absolute()),), size) for file in files for run, size in [_run_of(file)]]
+    each = [RunFiles(run, (str(file.absolute()),), size) for file in files for run, size in [run_of(file)]]
     by_run = grouped((found.run, found) for found in each if found.run)
     return sorted([*map(joined, by_run.values()), *(found for found in each if not found.run)])
 
@@ -112,8 +112,11 @@ def pack(groups: Iterable[RunFiles], task_bytes: int = TASK_BYTES) -> list[tuple
     return [*tasks, tuple(task)] if task else tasks
 
 
-def _run_of(file: Path) -> tuple[str, int]:
-    """Return the run that the first readable line of a file names, and the size of the file."""
+def run_of(file: Path) -> tuple[str, int]:
+    """Return the run that the first readable line of a file names, and the size of the file.
+
+    Without such a line in the first mebibyte the run is empty; a file that cannot be read also has the size 0.
+    """
     try:
         with file.open("rb") as stream:
             size = stream.seek(0, 2)
