@@ -1,6 +1,6 @@
-"""`understudy collect`: bring the event logs of one run together from several machines, and report what is missing.
+"""`understudy collect`: bring the event logs of one run together from several machines, and report missing records.
 
-A second collection copies only what is new. The exit code is 0 if no records are missing, 3 if some are, 2 if the
+A second collection copies only new bytes. The exit code is 0 if no records are missing, 3 if some are, 2 if the
 sources cannot be one run in the folder, 1 if a source or the folder failed; the same command then continues.
 """
 
