@@ -1,9 +1,10 @@
 """`LiveRun`: follows the event logs of a run folder whose cluster is running.
 
-A record is passed on once it is `HELD_BACK_MS` old by the machine's clock, sorted with its neighbours: all processes
-are on one machine, so by then the others have written what led to it. A record that is written later than that is
-appended, not inserted, so that the number of a record never changes. Files are read in pieces, so that the logs of a
-run that has lasted for hours are also in order, and the server answers meanwhile.
+A record is passed on once it is `HELD_BACK_MS` old by the machine's clock, sorted with its neighbours: by then the
+other processes of the machine have written what led to it. A record that is written later than that is appended, not
+inserted, so that the number of a record never changes. Records of another boot are put on this machine's clock by the
+wall clocks (`LiveClocks`). Files are read in pieces, so that the logs of a run that has lasted for hours are also in
+order, and the server answers meanwhile.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -23,6 +24,8 @@ from understudy.history.reading.findings import UNREADABLE_FILE, LogFinding, Log
 from understudy.history.reading.following import FolderTail, RunTail
 from understudy.history.reading.lines import LineDecoder, decode_record
 from understudy.history.reading.run_records import micros
+from understudy.page.completeness import Completeness, of_folder
+from understudy.page.live_clocks import LiveClocks
 from understudy.page.runs import PageRun, text_of
 
 HELD_BACK_MS: Final = 60.0
@@ -60,6 +63,8 @@ class LiveRun(PageRun):
         self.is_live = True
         self.is_over = is_over
         self.folder = folder
+        self.clocks = LiveClocks()
+        """The clocks of other boots; a server replaces it by one that has this machine's."""
         self._tail = RunTail(folder)
         self._nodes: dict[FolderTail, _Node] = {}
         self._decoder = LineDecoder()
@@ -94,6 +99,9 @@ class LiveRun(PageRun):
         self.is_behind = has_more
         return has_more
 
+    def facts(self, folder: Path | None = None) -> dict[str, Any]:
+        return {**super().facts(folder), "clocks_note": self.clocks.note}
+
     def _observe(self, records: Sequence[Envelope]) -> None:
         super()._observe(records)
         if self._on_record is not None:
@@ -111,6 +119,9 @@ class LiveRun(PageRun):
                     self._note(LogFinding(str(file.path), 0, flawed.flaw, flawed.what))
                     continue
                 if record.run == self.name:
+                    self.clocks.see(record)
+                    if offset_ms := self.clocks.offset_ms(record):
+                        record = msgspec.structs.replace(record, mono_ms=record.mono_ms + offset_ms)
                     # A clock ahead of the machine's is of an earlier boot.
                     node.last_ms = max(node.last_ms, min(record.mono_ms, mono_ms))
                     number = next(self._numbers)
@@ -119,18 +130,32 @@ class LiveRun(PageRun):
     def finish(self) -> bool:
         """Read further records as `advance` does, after the cluster has ended: no record is held back.
 
-        Return whether there is more to read; if not, the run is no longer live.
+        Return whether there is more to read; if not, `end` ends the run.
 
         Raises:
             OSError: a log cannot be read.
         """
-        self.is_live = self.advance(math.inf)
-        return self.is_live
+        return self.advance(math.inf)
 
-    def fail(self, error: OSError) -> None:
-        """Note that a log cannot be read, and end."""
+    def judge(self) -> Completeness:
+        """Return the verdict on a run whose records were read to their end. It reads the logs once more, and may be
+        called in another thread.
+        """
+        return of_folder(self.folder, self.name, self.least_us)
+
+    def end(self, completeness: Completeness) -> None:
+        """End the run: it is no longer live.
+
+        Args:
+            completeness: what `judge` has returned.
+        """
+        self.completeness = completeness
+        self.is_live = False
+
+    def note_unreadable(self, error: OSError) -> None:
+        """Note that a log cannot be read, so that the run is followed no further."""
         self._note(LogFinding(str(error.filename or self.folder), 0, UNREADABLE_FILE, error.strerror or str(error)))
-        self.is_live = self.is_behind = False
+        self.is_behind = False
 
     def _due(self, until_ms: float) -> Iterator[Envelope]:
         # Most records are in order already, which makes sorting fast.

@@ -18,6 +18,7 @@ from understudy.history.reading.reader import read
 from understudy.history.reading.run_records import micros
 from understudy.history.report.replay import without_garbage_collection
 from understudy.page.chunks import FAST, Chunks
+from understudy.page.completeness import Completeness, of_records
 from understudy.page.records import Encoder
 from understudy.page.window import Window
 
@@ -53,6 +54,8 @@ class PageRun:
         """Whether there are records that can be read now and have not been read."""
         self.chunks = Chunks(level=level, later=compress_later)
         self.findings: list[LogFinding] = []
+        self.completeness: Completeness | None = None
+        """The verdict on its records and clocks; None before it has one."""
         self.brokers: set[int] = set()
         self.session_timeout_ms: int | None = None
         self.now_us: int | None = None
@@ -61,6 +64,7 @@ class PageRun:
         """The part of the run that is shown, by the monotonic clock in microseconds; None for all of it."""
         self._encoder = Encoder()
         self._first_us: int | None = None
+        self._least_us: int | None = None
         self._last_us = 0
         self._started_ms = 0.0
 
@@ -75,12 +79,19 @@ class PageRun:
         if self._first_us is None:
             self._first_us, self._started_ms = micros(records[0].mono_ms), records[0].wall_ms
             self.name = self.name or records[0].run
+        least_us = micros(min(record.mono_ms for record in records))
+        self._least_us = least_us if self._least_us is None else min(self._least_us, least_us)
         self._last_us = max(self._last_us, micros(max(record.mono_ms for record in records)))
         for record in records:
             if record.seq == 1 and (broker := _BROKER_NODE.fullmatch(record.node)):
                 self.brokers.add(int(broker[1]))
             if type(record.data) is RunDescribed and self.session_timeout_ms is None:
                 self.session_timeout_ms = record.data.session_timeout_ms
+
+    @property
+    def least_us(self) -> int:
+        """The smallest time of a record, in microseconds; 0 without one."""
+        return self._least_us or 0
 
     @property
     def lasts_us(self) -> int:
@@ -110,6 +121,10 @@ class PageRun:
             "brokers": sorted(self.brokers),
             "findings": [_shown(finding, folder) for finding in self.findings[:MOST_FINDINGS]],
             "findings_count": len(self.findings),
+            "missing": None,
+            "clocks": [],
+            "clocks_note": "",
+            **(self.completeness.facts() if self.completeness is not None else {}),
             "software_version": software_version(),
         }
 
@@ -141,6 +156,7 @@ def finished_run(
     run = PageRun(wanted or runs[0], text_of(Path(paths[0].resolve().name)), level=level)
     run.findings = list(reading.findings)
     records = tuple(record for record in reading.records if record.run == run.name)
+    run.completeness = of_records(records)
     if window is None:
         run.add(records)
     else:

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from starlette.types import ASGIApp
 
+from understudy.brokers.machine.clock_identity import clock_identity
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.http_thread import ANY_PORT, HttpThread, address_of, hosts_of, is_loopback, listen
 from understudy.clusters.processes.run_folder import NotARunFolder, read_cluster_file
@@ -24,6 +25,7 @@ from understudy.history.report.runs import find_runs
 from understudy.page.app import application
 from understudy.page.changes import Changes
 from understudy.page.live import LiveRun
+from understudy.page.live_clocks import LiveClocks
 from understudy.page.runs import NoSuchRun, PageRun, finished_run
 
 POLL_S: Final = 0.04
@@ -75,6 +77,8 @@ class PageServer(HttpThread):
         self._run = run
         # Until its logs have been read for the first time, a run may have any number of records.
         run.is_behind = isinstance(run, LiveRun)
+        if isinstance(run, LiveRun) and not run.is_over:
+            run.clocks = LiveClocks(clock_identity().boot, (time.time() - time.monotonic()) * 1000)
         self._has_ended = has_ended
         self._look_every_s = look_every_s
         self._is_over = False
@@ -126,20 +130,25 @@ class PageServer(HttpThread):
         while run.is_live:
             before = len(run.chunks)
             was_behind = run.is_behind
+            is_over = self._is_over
             # Zlib does not hold the interpreter's lock: it uses another core while this thread reads further records.
             compressed = loop.run_in_executor(None, run.chunks.compress) if run.chunks.can_compress else None
             try:
                 with without_garbage_collection():
-                    has_more = run.finish() if self._is_over else run.advance(time.monotonic() * 1000)
+                    has_more = run.finish() if is_over else run.advance(time.monotonic() * 1000)
             except OSError as error:
-                run.fail(error)
-                has_more = False
+                run.note_unreadable(error)
+                has_more, is_over = False, True
             if compressed is not None:
                 await compressed
             has_grown = len(run.chunks) > before or compressed is not None
-            if has_grown or run.is_behind != was_behind or not run.is_live:
+            if has_grown or run.is_behind != was_behind:
                 self._changes.notify()
-            if not has_more:
+            if is_over and not has_more:
+                # In another thread, as it reads all logs once more.
+                run.end(await loop.run_in_executor(None, run.judge))
+                self._changes.notify()
+            elif not has_more:
                 await asyncio.sleep(POLL_S)
             # A request takes some turns of the event loop, and a page begins with two dozen.
             for _ in range(_TURNS if has_more else 0):

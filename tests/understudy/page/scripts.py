@@ -17,6 +17,7 @@ from understudy.page.payloads import page_data
 MODULES = (
     "catalogue",
     "channels",
+    "completeness",
     "dom",
     "fold",
     "history",

@@ -140,7 +140,9 @@ def test_what_is_left_at_the_end_passes_at_once(run: LiveRun, tmp_path: Path) ->
     assert shown(run) == []
     assert run.finish() is False
     assert shown(run) == [("broker-1", 1, 1)]
-    assert not run.is_live
+    assert (run.is_live, run.facts()["missing"]) == (True, None)
+    run.end(run.judge())
+    assert (run.is_live, run.facts()["missing"]) == (False, [])
 
 
 def test_of_two_records_with_one_number_both_are_shown(run: LiveRun, tmp_path: Path) -> None:

@@ -76,6 +76,11 @@ export class Catalogue {
     this._addToLanes(record, n);
   }
 
+  /** How many incarnations of nodes have records. */
+  get incarnations() {
+    return this._writers.size;
+  }
+
   /** Numbers of the records that the story tells, ascending. */
   get story() {
     return this._stories.get(this.detail);

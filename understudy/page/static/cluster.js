@@ -2,13 +2,15 @@
 
 import { byId, h, keyed, s, setAttribute, setText } from "#dom";
 import { DATA, NODE, TYPE, answerText, epochOf, isRoutineFence } from "#catalogue";
+import { IN_DOUBT } from "#completeness";
 import { count, duration, epochClass, nodeName } from "#words";
 
 const RECENT = 40;
 const MOST_COMPARED = 2000;
+const BROKER = /^broker-\d+$/;
 const LIFE_SIGNS = { running: "●", paused: "❚❚", stopping: "◐", dead: "✕", unknown: "○" };
 const LIFE_WORDS = {
-  running: "running", paused: "paused", stopping: "stopping", dead: "gone", unknown: "not seen yet",
+  running: "running", paused: "paused", stopping: "stopping", dead: "gone", unknown: "no record so far",
 };
 
 /**
@@ -17,12 +19,16 @@ const LIFE_WORDS = {
  * Args:
  *   history, player: as in `Player`.
  *   onBroker: is called with a broker's id and the button of its card.
+ *   completeness: whose records are missing.
+ *   evidence: returns what a card shows of the evidence for a stretch (`MissingView`).
  */
 export class ClusterView {
-  constructor(history, player, onBroker) {
+  constructor(history, player, onBroker, completeness, evidence) {
     this._history = history;
     this._player = player;
     this._onBroker = onBroker;
+    this._completeness = completeness;
+    this._evidence = evidence;
     this._stage = byId("stage");
     this._brokers = byId("brokers");
     this._sessions = byId("sessions");
@@ -31,14 +37,28 @@ export class ClusterView {
     this._drawn = null;
   }
 
-  /** Draw the cards at a moment; `timeout` is the session timeout in ms where a session does not name its own. */
-  draw(state, us, timeout) {
+  /**
+   * Draw the cards at a moment. A broker whose records are missing has a card even if it has no record so far.
+   *
+   * Args:
+   *   timeout: the session timeout in ms where a session does not name its own.
+   *   isInDoubt: whether the records behind the state are missing in part.
+   */
+  draw(state, us, timeout, isInDoubt) {
     this._drawZooKeeper(state, us);
     const nodes = [...state.nodes].filter(([, node]) => node.broker_id >= 0);
-    nodes.sort(([, a], [, b]) => a.broker_id - b.broker_id);
-    const cards = keyed(this._brokers, nodes.map(([name]) => name), (name) => this._card(name));
+    const missing = new Map(this._completeness.at(us).map((row) => [row.node, row]));
+    const unseen = [...missing.keys()].filter((name) => BROKER.test(name) && !state.nodes.has(name));
+    const names = [...nodes.map(([name]) => name), ...unseen];
+    names.sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    const cards = keyed(this._brokers, names, (name) => this._card(name));
     for (const [name, node] of nodes) {
       this._drawCard(cards.get(name), name, node, state, us, timeout);
+      drawRole(cards.get(name), node, state, missing.has(name) ? IN_DOUBT : "", isInDoubt ? IN_DOUBT : "");
+    }
+    unseen.forEach((name) => drawUnseen(cards.get(name)));
+    for (const [name, card] of cards) {
+      this._drawMissing(card, missing.get(name), state.nodes.has(name));
     }
     this._drawn = { state, nodes, cards, us };
   }
@@ -79,6 +99,7 @@ export class ClusterView {
       h("p.role", {}),
       h("p.knows", {}),
       h("p.flash", { role: "note" }),
+      h("details.missing", { hidden: true }, h("summary"), h("p")),
       h("button.menu", {
         type: "button", "aria-haspopup": "dialog", "aria-label": `commands for ${nodeName(name)}`,
         onclick: (event) => this._onBroker(id, event.currentTarget),
@@ -93,13 +114,23 @@ export class ClusterView {
     setText(card.querySelector(".word"), `${LIFE_WORDS[node.life]}${event}`);
     this._drawCrown(card.querySelector(".crown"), name, node, state);
     this._drawSession(card, node, state, us, timeout);
-    setText(card.querySelector(".role"), role(node));
-    const knows = card.querySelector(".knows");
-    setText(knows, beliefs(node, state));
-    setAttribute(knows, "class", `knows ${epochClass(node.metadata_epoch ?? 0)}`);
     const flash = this._flash(name, us);
     setText(card.querySelector(".flash"), flash?.text ?? "");
     setAttribute(card.querySelector(".flash"), "data-kind", flash?.kind ?? null);
+  }
+
+  /** Say on a card that records are missing; `row` is the stretch that the moment is in, if there is one. */
+  _drawMissing(card, row, isOnRecord) {
+    setAttribute(card, "data-missing", row !== undefined);
+    const details = card.querySelector(".missing");
+    setAttribute(details, "hidden", row === undefined);
+    const summary = isOnRecord ? "records missing: its last state on record" : "records missing";
+    setText(details.firstElementChild, summary);
+    if (row === undefined || details.shownRow === row) {
+      return;
+    }
+    details.shownRow = row;
+    details.lastElementChild.replaceChildren(...this._evidence(row));
   }
 
   _drawCrown(crown, name, node, state) {
@@ -204,24 +235,43 @@ export class ClusterView {
   }
 }
 
+/** Draw the card of a broker without a record so far. */
+function drawUnseen(card) {
+  setAttribute(card, "data-life", "unknown");
+  setText(card.querySelector(".sign"), LIFE_SIGNS.unknown);
+  setText(card.querySelector(".word"), LIFE_WORDS.unknown);
+  setAttribute(card.querySelector("meter"), "hidden", true);
+  for (const part of [".crown", ".session span", ".role", ".knows", ".flash"]) {
+    setText(card.querySelector(part), "");
+  }
+}
+
+/** What a broker leads and follows, and what it believes; `own` and `all` mark its own numbers, and the cluster's. */
+function drawRole(card, node, state, own, all) {
+  setText(card.querySelector(".role"), role(node, own));
+  const knows = card.querySelector(".knows");
+  setText(knows, beliefs(node, state, own || all));
+  setAttribute(knows, "class", `knows ${epochClass(node.metadata_epoch ?? 0)}`);
+}
+
 /** What a broker leads and follows, in words. */
-function role(node) {
+function role(node, mark) {
   let leads = 0;
   for (const [, partitions] of node.believes) {
     for (const state of partitions.values()) {
       leads += state[2] === node.broker_id ? 1 : 0;
     }
   }
-  return `leads ${leads}, follows ${node.believes.partitionCount - leads}`;
+  return `leads ${leads}${mark}, follows ${node.believes.partitionCount - leads}${mark}`;
 }
 
 /** What a broker believes by its metadata cache, and how far that is behind ZooKeeper. */
-function beliefs(node, state) {
+function beliefs(node, state, mark) {
   if (node.metadata_controller < 0) {
     return "knows no controller";
   }
   const behind = partitionsBehind(node, state);
-  const lag = behind > 0 ? `; ${count(behind, "partition")} out of date` : "";
+  const lag = behind > 0 ? `; ${count(behind, "partition")} out of date${mark}` : "";
   return `knows: controller ${node.metadata_controller}, epoch ${node.metadata_epoch}${lag}`;
 }
 

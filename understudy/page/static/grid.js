@@ -2,6 +2,7 @@
 
 import { byId, setText, sized, themeColour } from "#dom";
 import { get } from "#fold";
+import { IN_DOUBT } from "#completeness";
 import { count } from "#words";
 
 const ROW = 22;
@@ -24,11 +25,13 @@ const FILTERS = {
  * Args:
  *   player: the moment that is shown.
  *   onChoose: is called with a topic and a partition's number as text.
+ *   isInDoubt: returns whether the records behind the state at a moment are missing in part.
  */
 export class GridView {
-  constructor(player, onChoose) {
+  constructor(player, onChoose, isInDoubt) {
     this._player = player;
     this._onChoose = onChoose;
+    this._isInDoubt = isInDoubt;
     this._scroller = byId("grid");
     this._canvas = byId("grid-canvas");
     this._spacer = byId("grid-spacer");
@@ -75,7 +78,8 @@ export class GridView {
 
   /** List the rows that the filter shows; of many partitions at most four times a second. */
   _list(state) {
-    const key = `${this._player.n} ${this._filter.value} ${this._topic.value}`;
+    const doubt = this._isInDoubt() ? IN_DOUBT : "";
+    const key = `${this._player.n} ${this._filter.value} ${this._topic.value}${doubt}`;
     const now = performance.now();
     const isMany = this._rows.length > MANY;
     if (key === this._listed.key || isMany && now - this._listed.at < MANY_EVERY_MS) {
@@ -104,8 +108,9 @@ export class GridView {
       rows.push(...found.sort((a, b) => a.partition - b.partition));
     }
     this._rows = rows;
-    setText(byId("grid-summary"), `${count(totals.all, "partition")}, ${totals.leaderless} without a live leader, `
-      + `${totals.underReplicated} under-replicated${rows.length === totals.all ? "" : `; ${rows.length} shown`}`);
+    setText(byId("grid-summary"), `${count(totals.all, "partition")}${doubt}, ${totals.leaderless} without a live `
+      + `leader${doubt}, ${totals.underReplicated} under-replicated${doubt}`
+      + `${rows.length === totals.all ? "" : `; ${rows.length} shown`}`);
   }
 
   _draw(state, brokers) {

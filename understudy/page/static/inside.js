@@ -1,9 +1,9 @@
 /** The inside of a controller: its event queue, its state machines, and its channels to the brokers. */
 
 import { byId, h, keyed, s, setAttribute, setText } from "#dom";
-import { DATA, NODE, TYPE } from "#catalogue";
+import { DATA, INCARNATION, NODE, TYPE } from "#catalogue";
 import { entries } from "#fold";
-import { count, duration, epochClass, nodeName } from "#words";
+import { count, epochClass, nodeName, uncertain } from "#words";
 
 const MOST_EVENTS = 12;
 const MOST_REQUESTS = 4;
@@ -38,9 +38,10 @@ const BOX = { width: 130, height: 34 };
 
 /** Draws one node's inside; by default that of the newest controller, or the node that is chosen. */
 export class InsideView {
-  constructor(history, player) {
+  constructor(history, player, completeness) {
     this._history = history;
     this._player = player;
+    this._completeness = completeness;
     this._chosen = null;
     this._tabs = byId("inside-nodes");
     this._partitions = machine(byId("partition-machine"), PARTITION_MACHINE, 118);
@@ -58,11 +59,23 @@ export class InsideView {
       return;
     }
     const node = state.nodes.get(shown);
-    drawQueue(node, us);
+    const age = this._age(shown, node, us);
+    const isLast = this._completeness.ofAt(shown, us) !== undefined;
+    setText(byId("inside-missing"), isLast ? "Records of this broker are missing: its last state is shown." : "");
+    drawQueue(node, age);
     const moved = this._recentMoves(shown, us);
     drawMachine(this._partitions, partitionCounts(node), moved.PartitionsMoved);
     drawMachine(this._replicas, replicaCounts(node), moved.ReplicasMoved);
-    drawChannels(node, state, us);
+    drawChannels(node, state, age);
+  }
+
+  /** Returns the function that writes how long ago a time of a node was. The moment may be of another clock. */
+  _age(name, node, us) {
+    const current = this._history.recordAt(this._player.n - 1);
+    const within = current === undefined ? 0 : this._completeness.within(
+      [name, node.incarnation], [current[NODE], current[INCARNATION]], us,
+    );
+    return (since) => uncertain(us - since, within);
   }
 
   _drawTabs(names, shown, state) {
@@ -109,15 +122,15 @@ function candidates(state) {
   return names.sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 }
 
-function drawQueue(node, us) {
+function drawQueue(node, age) {
   const current = byId("queue-current");
-  setText(current, node.event === null ? "idle" : `${node.event.event}, for ${duration(us - node.event.since_us)}`);
+  setText(current, node.event === null ? "idle" : `${node.event.event}, for ${age(node.event.since_us)}`);
   setAttribute(current, "data-busy", node.event !== null);
   const waiting = [...node.queue].map((event) => [String(event.id), event]);
   const shown = waiting.slice(0, MOST_EVENTS);
   const items = keyed(byId("queue-waiting"), shown.map(([id]) => id), () => h("li"));
   for (const [id, event] of shown) {
-    setText(items.get(id), `${event.event} · waits ${duration(us - event.since_us)}`);
+    setText(items.get(id), `${event.event} · waits ${age(event.since_us)}`);
   }
   const more = waiting.length - MOST_EVENTS;
   const rest = waiting.length === 0 ? "nothing waits" : "";
@@ -191,16 +204,16 @@ function drawMachine({ arrows, boxes }, counts, moved) {
   }
 }
 
-function drawChannels(node, state, us) {
+function drawChannels(node, state, age) {
   const channels = [...node.channels].sort(([a], [b]) => a - b);
   const items = keyed(byId("channels"), channels.map(([to]) => to), newChannel);
   for (const [to, channel] of channels) {
     const [name, status, waiting, more] = items.get(to).children;
     const request = channel.in_flight === null ? undefined : state.in_flight.get(channel.in_flight);
     setText(name, `→ broker ${to}`);
-    setText(status, ` ${channelStatus(channel, request, us)}`);
+    setText(status, ` ${channelStatus(channel, request, age)}`);
     setAttribute(items.get(to), "data-busy", request !== undefined || channel.unanswered !== null);
-    drawWaiting(channel, waiting, more, us);
+    drawWaiting(channel, waiting, more, age);
   }
   setAttribute(byId("channels-none"), "hidden", channels.length > 0);
 }
@@ -210,25 +223,25 @@ function newChannel(to) {
 }
 
 /** What a channel does, in words: its request, and how many wait. */
-function channelStatus({ unanswered, waiting }, request, us) {
+function channelStatus({ unanswered, waiting }, request, age) {
   const wait = waiting > 0 ? `; ${count(waiting, "request")} wait${waiting === 1 ? "s" : ""}` : "";
   if (request !== undefined) {
     const attempt = request.attempt > 1 ? `, attempt ${request.attempt}` : "";
-    return `${requestName(request)} sent ${duration(us - request.us)} ago${attempt}${wait}`;
+    return `${requestName(request)} sent ${age(request.us)} ago${attempt}${wait}`;
   }
   if (unanswered !== null) {
-    const sent = `last sent ${duration(us - unanswered.since_us)} ago`;
+    const sent = `last sent ${age(unanswered.since_us)} ago`;
     return `${requestName(unanswered)} failed, to be sent again, ${sent}${wait}`;
   }
   return `${waiting > 0 ? "nothing sent" : "idle"}${wait}`;
 }
 
 /** The names of the first requests that wait. */
-function drawWaiting({ waiting, first }, list, more, us) {
+function drawWaiting({ waiting, first }, list, more, age) {
   const shown = first.slice(0, MOST_REQUESTS).map((request) => [String(request.id), request]);
   const items = keyed(list, shown.map(([id]) => id), () => h("li"));
   for (const [id, request] of shown) {
-    setText(items.get(id), `${requestName(request)} · waits ${duration(us - request.since_us)}`);
+    setText(items.get(id), `${requestName(request)} · waits ${age(request.since_us)}`);
   }
   const others = waiting - shown.length;
   setText(more, others > 0 && shown.length > 0 ? `and ${others.toLocaleString("en")} more` : "");

@@ -18,8 +18,10 @@ export class LogsView {
    * Draw the logs at a moment.
    * @param {Object} state
    * @param {[string, string]|null} chosen topic and partition
+   * @param {number} us
+   * @param {Completeness} completeness whose log is shown as it was on record last
    */
-  draw(state, chosen) {
+  draw(state, chosen, us, completeness) {
     const logs = chosen === null ? [] : logsOf(state, chosen);
     setText(byId("logs-of"), chosen === null ? "" : `${chosen[0]}-${chosen[1]}`);
     setText(byId("logs-none"), logs.length > 0 ? "" : noLogs(chosen));
@@ -28,7 +30,8 @@ export class LogsView {
     const rows = keyed(this._list, logs.map(({ name }) => name), () => row());
     const written = chosen === null ? undefined : state.partitions.at(...chosen);
     for (const { name, node, log } of logs) {
-      drawRow(rows.get(name), { name, node, log, written }, Number.isFinite(start) ? start : 0, end);
+      const isLast = completeness.ofAt(name, us) !== undefined;
+      drawRow(rows.get(name), { name, node, log, written, isLast }, Number.isFinite(start) ? start : 0, end);
     }
   }
 }
@@ -54,16 +57,17 @@ function row() {
   return h("li", {}, h("p", {}, h("b"), h("span")), s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" }));
 }
 
-function drawRow(item, { name, node, log, written }, start, end) {
+function drawRow(item, { name, node, log, written, isLast }, start, end) {
   const [title, drawing] = item.children;
   setText(title.children[0], nodeName(name));
   const isr = written?.[4].includes(node.broker_id) ?? false;
   const place = written?.[2] === node.broker_id ? "leader" : isr ? "in sync" : "out of sync";
   const text = ` ${place}, believes it is ${log.role || "neither"} in epoch ${log.leader_epoch}: `
-    + `log ${log.start} to ${log.end}, high watermark ${log.high_watermark}`;
+    + `log ${log.start} to ${log.end}, high watermark ${log.high_watermark}`
+    + `${isLast ? "; later records are missing" : ""}`;
   setText(title.children[1], text);
   setAttribute(item, "data-life", node.life);
-  const key = JSON.stringify([log.start, log.end, log.high_watermark, log.epochs, start, end]);
+  const key = JSON.stringify([isLast, log.start, log.end, log.high_watermark, log.epochs, start, end]);
   if (drawing.drawnKey === key) {
     return;
   }

@@ -3,6 +3,7 @@
 import { Catalogue, DETAILS } from "#catalogue";
 import { ClusterView } from "#cluster";
 import { Commands } from "#commands";
+import { Completeness } from "#completeness";
 import { byId, h, setAttribute, setText } from "#dom";
 import { GridView } from "#grid";
 import { History } from "#history";
@@ -10,6 +11,7 @@ import { InsideView } from "#inside";
 import { KEYS, listenToKeys } from "#keys";
 import { linkTo, readLink } from "#link";
 import { LogsView } from "#logs";
+import { MissingView } from "#missing";
 import { Player } from "#player";
 import { Slider } from "#slider";
 import { openSource } from "#source";
@@ -20,6 +22,7 @@ import { clock, count } from "#words";
 const LINK_EVERY_MS = 400;
 const GROWTH_EVERY_MS = 250;
 const FRAME_MS = 100;
+const ASK_AGAIN_MS = 500;
 
 class RunPage {
   constructor(source) {
@@ -31,14 +34,22 @@ class RunPage {
     });
     this.player = new Player(this._history);
     this.player.isLive = this._run.is_live;
-    this.timeline = new Timeline(byId("strips"), this._catalogue, this.player);
-    this._slider = new Slider(byId("strips"), this._history, this._catalogue, this.player);
-    this._grid = new GridView(this.player, () => { this.player.version += 1; });
+    this._completeness = new Completeness(this._run);
+    this._missing = new MissingView(this._completeness, this._catalogue, this.player, (at) => {
+      this._show({ at, us: null, partition: null });
+    });
+    const parts = [this._history, this._catalogue, this.player, this._completeness];
+    this.timeline = new Timeline(byId("strips"), ...parts.slice(1));
+    this._slider = new Slider(byId("strips"), ...parts);
+    this._grid = new GridView(this.player, () => { this.player.version += 1; }, () => this._isInDoubt());
     this._logs = new LogsView();
-    this._story = new Story(byId("sentences"), byId("why"), this._history, this._catalogue, this.player);
+    this._story = new Story(byId("sentences"), byId("why"), ...parts);
     this.commands = new Commands(source, this._run, () => this._grid.chosen);
-    this._cluster = new ClusterView(this._history, this.player, (broker) => this.commands.open(broker));
-    this._inside = new InsideView(this._history, this.player);
+    this._cluster = new ClusterView(
+      this._history, this.player, (broker) => this.commands.open(broker), this._completeness,
+      (row) => this._missing.evidence(row),
+    );
+    this._inside = new InsideView(this._history, this.player, this._completeness);
     this._drawn = -1;
     this._linked = { text: "", at: 0 };
     this._awaited = null;
@@ -71,6 +82,7 @@ class RunPage {
     }
     this._isRead = true;
     this._drawStatus();
+    this._drawCompleteness();
     if (this._isShown) {
       this._grownAt = -Infinity;
       this._grow();
@@ -79,13 +91,47 @@ class RunPage {
     }
     if (this._run.is_live) {
       this._source.events(
-        (text) => { this._history.append(text); this.player.grew(); this._showAwaited(); },
-        () => { this.player.isLive = false; this._drawStatus(); },
+        (text) => this._follow(text),
+        () => { this.player.isLive = false; this._drawStatus(); this._judge(); },
         (state) => { setText(byId("live"), state === "open" ? "live" : "reconnecting …"); },
       );
+    } else {
+      this._judge();
     }
     document.body.dataset.ready = "true";
     this._obeyLesson();
+  }
+
+  /** Add the records of a live run. A process that has started may have another clock. */
+  _follow(text) {
+    const { incarnations } = this._catalogue;
+    this._history.append(text);
+    this.player.grew();
+    this._showAwaited();
+    if (this._catalogue.incarnations > incarnations) {
+      this._refresh();
+    }
+  }
+
+  /** Show the verdict on the records of a run that has ended, as soon as the server has it. */
+  async _judge() {
+    while (this._run.missing === null && await this._refresh()) {
+      await new Promise((done) => { setTimeout(done, ASK_AGAIN_MS); });
+    }
+  }
+
+  /** Show what has changed in the facts of the run. Returns whether the server has answered. */
+  async _refresh() {
+    try {
+      await this._source.refresh();
+    } catch {
+      return false;
+    }
+    this._completeness.set(this._run);
+    this._drawFindings();
+    this._drawCompleteness();
+    this.player.version += 1;
+    return true;
   }
 
   /** Whether the moment that the page shows first has been read, wherever the run ends. */
@@ -218,10 +264,11 @@ class RunPage {
   _draw() {
     const { n, us } = this.player;
     const state = this._history.stateAt(n);
-    this._cluster.draw(state, us, this._run.session_timeout_ms);
+    this._cluster.draw(state, us, this._run.session_timeout_ms, this._isInDoubt());
+    this._missing.draw(us);
     this._inside.draw(state, us);
     this._chooseFirst(state);
-    this._logs.draw(state, this._grid.chosen);
+    this._logs.draw(state, this._grid.chosen, us, this._completeness);
     this._story.draw();
     this._drawTime(n, us, state);
     this._grid.draw(state);
@@ -269,6 +316,15 @@ class RunPage {
       ...findings.map(({ text }) => h("li", {}, text)),
       ...(more > 0 ? [h("li", {}, `and ${count(more, "more finding")}`)] : []),
     );
+  }
+
+  _drawCompleteness() {
+    this._missing.list(this._run.clocks_note);
+  }
+
+  /** Whether numbers that are counted from the state of the cluster may be wrong at this moment. */
+  _isInDoubt() {
+    return this._completeness.isInDoubt(this.player.us, this._catalogue.lanes.reigns);
   }
 
   _writeLink(n) {

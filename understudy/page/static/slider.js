@@ -3,7 +3,7 @@
 import { NODE } from "#catalogue";
 import { setAttribute } from "#dom";
 import { sentence } from "#story";
-import { nodeName, seconds } from "#words";
+import { nodeName, seconds, whose } from "#words";
 
 /** While the moment moves by itself its value changes so often; a screen reader that reads it needs some time. */
 const MOVING_EVERY_MS = 1000;
@@ -14,13 +14,15 @@ const MOVING_EVERY_MS = 1000;
  * Args:
  *   element: has the role `slider`.
  *   history, catalogue, player: as in `Player`.
+ *   completeness: the stretches in which records are missing.
  */
 export class Slider {
-  constructor(element, history, catalogue, player) {
+  constructor(element, history, catalogue, player, completeness) {
     this._element = element;
     this._history = history;
     this._catalogue = catalogue;
     this._player = player;
+    this._completeness = completeness;
     this._drawnAt = -Infinity;
   }
 
@@ -41,7 +43,13 @@ export class Slider {
     const [value, end] = [us - first, Math.max(last, us) - first];
     setAttribute(this._element, "aria-valuemax", (end / 1e6).toFixed(3));
     setAttribute(this._element, "aria-valuenow", (value / 1e6).toFixed(3));
-    setAttribute(this._element, "aria-valuetext", `${seconds(value)} of ${seconds(end)}: ${this._words(n)}`);
+    const words = `${seconds(value)} of ${seconds(end)}: ${this._words(n)}${this._missing(us)}`;
+    setAttribute(this._element, "aria-valuetext", words);
+  }
+
+  _missing(us) {
+    const names = [...new Set(this._completeness.at(us).map(whose))];
+    return names.length === 0 ? "" : `; records of ${names.join(", ")} are missing`;
   }
 
   _words(n) {

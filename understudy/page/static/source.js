@@ -6,16 +6,19 @@
 const AHEAD = 3;
 const RECONNECT_MS = 2000;
 const TOKEN = "understudy-token";
+/** What changes in run.json, besides what the chunks and events say. */
+const CHANGING = ["findings", "findings_count", "missing", "clocks", "clocks_note"];
 
 /**
  * Opens the run that this page shows.
  *
  * @returns {Promise<Source>} `run` is the object of run.json; `chunks()` yields the texts of JSON arrays of records,
  *   in order; `events(onRecords, onEnd, onState)` follows a live run from the last record of `chunks()` on and returns
- *   a function that stops it: `onRecords` gets such texts, `onState` gets `open` or `lost`; `refresh()` looks whether
- *   the cluster takes commands now, which it does not while an experiment runs; `command(path, body)` posts
- *   to the control port, for example `command("/verbs/kill", {target: "1"})`, and resolves to its answer or rejects
- *   with an `Error` whose `status` is that of the answer.
+ *   a function that stops it: `onRecords` gets such texts, `onState` gets `open` or `lost`; `refresh()` updates in
+ *   `run` what changes: the damage, the verdict on missing records, the clocks, and whether the cluster takes commands
+ *   now, which it does not while an experiment runs; `command(path, body)` posts to the control port, for example
+ *   `command("/verbs/kill", {target: "1"})`, and resolves to its answer or rejects with an `Error` whose `status` is
+ *   that of the answer.
  */
 export async function openSource() {
   const embedded = document.getElementById("run");
@@ -29,6 +32,9 @@ async function openServed() {
   const read = { records: 0 };
   const refresh = async () => {
     const now = await (await get("run.json")).json();
+    for (const name of CHANGING) {
+      run[name] = now[name];
+    }
     run.can_command = now.can_command && token !== null;
   };
   return {

@@ -2,7 +2,7 @@
 
 import { h, keyed, setAttribute, setText } from "#dom";
 import { DATA, INCARNATION, NODE, SEQ, TYPE, US, WORDS, epochOf } from "#catalogue";
-import { clock, epochClass, fields, nodeName } from "#words";
+import { clock, duration, epochClass, fields, nodeName, uncertain } from "#words";
 
 const BEFORE = 30;
 const AFTER = 12;
@@ -14,17 +14,19 @@ const AFTER = 12;
  *   list: the element `ol` of the sentences.
  *   why: the element for the chain of causes.
  *   history, catalogue, player: as in `Player`.
+ *   completeness: by how much times of several clocks may be wrong.
  */
 export class Story {
-  constructor(list, why, history, catalogue, player) {
+  constructor(list, why, history, catalogue, player, completeness) {
     this._list = list;
     this._why = why;
     this._history = history;
     this._catalogue = catalogue;
     this._player = player;
+    this._completeness = completeness;
     this._shown = "";
     this._current = null;
-    this._explained = -1;
+    this._explained = "";
   }
 
   /** Draw the sentences around the moment. */
@@ -37,8 +39,9 @@ export class Story {
       this._drawList(now);
     }
     const current = this._player.n - 1;
-    if (current !== this._explained) {
-      this._explained = current;
+    const explained = `${current} ${this._completeness.version}`;
+    if (explained !== this._explained) {
+      this._explained = explained;
       this._drawWhy(current);
     }
   }
@@ -90,12 +93,24 @@ export class Story {
     const causes = chain.map((number) => this._cause(number, record));
     this._why.append(
       h("p", {}, h("b", {}, nodeName(record[NODE])), ` ${sentence(record)}`),
-      h("p.line", {}, `${record[NODE]}, incarnation ${record[INCARNATION]}, line ${record[SEQ]}: ${record[TYPE]}`),
+      h("p.line", {}, `${record[NODE]}, incarnation ${record[INCARNATION]}, line ${record[SEQ]}: ${record[TYPE]}`
+        + this._withinOfStart(record)),
       causes.length === 0
         ? h("p", {}, first(record))
         : h("ol.causes", { "aria-label": "causes, nearest first" }, ...causes),
       h("details", {}, h("summary", {}, "the record"), h("pre", {}, JSON.stringify(record[DATA], null, 1))),
     );
+  }
+
+  /** By how much the time of a record since the first one may be wrong, in words. */
+  _withinOfStart(record) {
+    const within = this._within(record, this._history.recordAt(0));
+    return within === 0 ? "" : `, at its time ± ${within === null ? "?" : duration(within)}`;
+  }
+
+  _within(record, other) {
+    const writer = (each) => [each[NODE], each[INCARNATION]];
+    return this._completeness.within(writer(record), writer(other), record[US]);
   }
 
   _cause(n, effect) {
@@ -109,7 +124,7 @@ export class Story {
         "because ",
         h("b", {}, nodeName(record[NODE])),
         ` ${sentence(record)} `,
-        h("time", {}, `(${before(effect[US] - record[US])})`),
+        h("time", {}, `(${before(effect[US] - record[US], this._within(effect, record))})`),
       ),
     );
   }
@@ -124,8 +139,9 @@ function first(record) {
   return record[TYPE] === "FaultInjected" ? "An experiment or a person did this." : "No record led to this one.";
 }
 
-function before(us) {
-  return us < 1000 ? `${us} µs before` : `${(us / 1000).toFixed(1)} ms before`;
+function before(us, within) {
+  const exact = us < 1000 ? `${us} µs` : `${(us / 1000).toFixed(1)} ms`;
+  return `${within === 0 ? exact : uncertain(us, within)} before`;
 }
 
 function scrollIntoView(list, item) {

@@ -1,7 +1,8 @@
 /** The strips under the page: reigns, faults, fences, leaderless partitions and the life of each broker over time. */
 
+import { Completeness, IN_DOUBT } from "#completeness";
 import { cleared, sized, themeColour } from "#dom";
-import { clock, count, duration, nodeName } from "#words";
+import { clock, count, duration, nodeName, whose } from "#words";
 
 const LABELS_WIDTH = 96;
 const NARROW_LABELS_WIDTH = 66;
@@ -13,6 +14,13 @@ const LOW = 640;
 const AXIS = 18;
 const MARK = 5;
 const LARGEST_ZOOM_US = 200;
+/** The distance of the lines that hatch a stretch in which records are missing. */
+const HATCH = 6;
+const BROKER = /^broker-\d+$/;
+/** The rows of strips that are not a broker's, and the number of all of them. */
+const FAULTS = 1;
+const LEADERLESS = 3;
+const OWN_STRIPS = 4;
 
 /**
  * Draws the strips, and moves the moment by pointer and wheel.
@@ -21,12 +29,14 @@ const LARGEST_ZOOM_US = 200;
  *   canvas: fills its parent; this class sets its height.
  *   catalogue: the lanes (`Catalogue`).
  *   player: the moment that is shown.
+ *   completeness: the stretches in which records are missing.
  */
 export class Timeline {
-  constructor(canvas, catalogue, player) {
+  constructor(canvas, catalogue, player, completeness = new Completeness()) {
     this._canvas = canvas;
     this._catalogue = catalogue;
     this._player = player;
+    this._completeness = completeness;
     /** The part of the run that is shown, in microseconds; null for all of it. */
     this._window = null;
     /** How much of the time since the first record is shown at least, in microseconds. */
@@ -78,7 +88,8 @@ export class Timeline {
     const { version, us } = this._player;
     const { x, y } = this._hover ?? {};
     const size = [this._canvas.clientWidth, window.innerHeight];
-    const key = [this._catalogue.length, version, us, this._window, this._least, x, y, size].join();
+    const shown = [this._catalogue.length, this._completeness.version, this._window, this._least];
+    const key = [shown, version, us, x, y, size].join();
     if (key !== this._drawn) {
       this._drawn = key;
       this._draw();
@@ -86,8 +97,8 @@ export class Timeline {
   }
 
   _draw() {
-    const lives = [...this._catalogue.lanes.lives].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
-    const rows = 4 + lives.length;
+    const lives = this._lives();
+    const rows = OWN_STRIPS + lives.length;
     const isSmall = this._canvas.clientWidth < NARROW || window.innerHeight < LOW;
     ({ strip: this._strip, gap: this._gap } = isSmall ? COMPACT : ROOMY);
     const wanted = `${AXIS + rows * (this._strip + this._gap)}px`;
@@ -109,7 +120,8 @@ export class Timeline {
 
   _drawStrips(lives, width, height, colours) {
     const size = [width, height, window.devicePixelRatio];
-    const key = JSON.stringify([this._catalogue.length, this._range(), this._end(), size, colours]);
+    const { version } = this._completeness;
+    const key = JSON.stringify([this._catalogue.length, version, this._range(), this._end(), size, colours]);
     if (key === this._strips.key) {
       return;
     }
@@ -131,6 +143,7 @@ export class Timeline {
       context.fillStyle = colours.track;
       context.fillRect(this._left, y, this._width, this._strip);
       draw(y);
+      this._drawMissing(context, y, row, lives, colours);
       context.fillStyle = colours.text;
       context.fillText(label, 4, y + this._strip / 2);
     });
@@ -220,6 +233,36 @@ export class Timeline {
     });
   }
 
+  /** The life of each broker, also of those whose records are all missing. */
+  _lives() {
+    const { lives } = this._catalogue.lanes;
+    const unseen = new Set(this._completeness.rows.map(({ node }) => node).filter((node) => BROKER.test(node)));
+    const lanes = [...lives, ...[...unseen].filter((node) => !lives.has(node)).map((node) => [node, []])];
+    return lanes.sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
+  }
+
+  /** The stretches in which records that a strip is made of are missing. */
+  _missingOf(row, lives) {
+    const { rows } = this._completeness;
+    if (row >= OWN_STRIPS) {
+      return this._completeness.of(lives[row - OWN_STRIPS]?.[0]);
+    }
+    return rows.filter(({ node }) => (row === FAULTS ? node === "testbed" : node === "" || BROKER.test(node)));
+  }
+
+  /** Hatch the stretches, over what the strip has there. A broker's own strip is shown faintly in them. */
+  _drawMissing(context, y, row, lives, colours) {
+    let end = -Infinity;
+    for (const { from_us: from, until_us: until } of this._missingOf(row, lives)) {
+      const left = Math.max(this._x(from), this._left, end);
+      const right = Math.min(Math.max(this._x(until), left + 2), this._left + this._width);
+      if (right > left) {
+        hatch(context, left, y, right - left, this._strip, row < OWN_STRIPS ? 0 : 0.6, colours);
+        end = right;
+      }
+    }
+  }
+
   _drawMoment(context, colours, height) {
     const x = this._x(this._player.us);
     context.fillStyle = colours.accent;
@@ -245,14 +288,17 @@ export class Timeline {
     const lane = [null, this._catalogue.lanes.faults, this._catalogue.lanes.fences][row];
     const under = lane?.filter((mark) => Math.abs(this._x(mark.us) - this._hover.x) <= MARK) ?? [];
     const near = under.find(({ isQuiet }) => !isQuiet) ?? under[0];
+    const missing = this._missingOf(row, this._lives()).filter((each) => each.from_us <= us && us <= each.until_us);
+    const gap = missing.length === 0 ? "" : ` · records of ${missing.map(whose).join(", ")} are missing`;
     if (near !== undefined) {
-      return `${at} · ${near.text}`;
+      return `${at} · ${near.text}${gap}`;
     }
-    if (row === 3) {
+    if (row === LEADERLESS) {
       const level = this._catalogue.lanes.leaderless.findLast((each) => each.us <= us)?.count ?? 0;
-      return `${at} · ${count(level, "partition")} without a leader`;
+      const mark = this._completeness.isInDoubt(us, this._catalogue.lanes.reigns) ? IN_DOUBT : "";
+      return `${at} · ${count(level, "partition")} without a leader${mark}${gap}`;
     }
-    return at;
+    return `${at}${gap}`;
   }
 
   _rect(context, left, y, right, height) {
@@ -367,6 +413,27 @@ function triangle(context, x, y) {
   context.lineTo(x - MARK, y + MARK);
   context.closePath();
   context.fill();
+}
+
+/** Hatch a rectangle, and cover what it has by `cover`, from 0 to 1. */
+function hatch(context, left, top, width, height, cover, colours) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, width, height);
+  context.clip();
+  context.fillStyle = colours.track;
+  context.globalAlpha = cover;
+  context.fillRect(left, top, width, height);
+  context.globalAlpha = 0.7;
+  context.strokeStyle = colours.text;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let x = left - left % HATCH - height; x < left + width; x += HATCH) {
+    context.moveTo(x, top + height);
+    context.lineTo(x + height, top);
+  }
+  context.stroke();
+  context.restore();
 }
 
 function firstFrom(marks, us) {

@@ -12,6 +12,11 @@ export function duration(us) {
   return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
+/** A duration that may be wrong by `within` microseconds, which is null where it is not known: "3.4 ms ± 120 µs". */
+export function uncertain(us, within) {
+  return within === 0 ? duration(us) : `${duration(us)} ± ${within === null ? "?" : duration(within)}`;
+}
+
 /** A time in microseconds as seconds, to be read aloud: "12.4 s". */
 export function seconds(us) {
   return `${Number((us / 1e6).toFixed(1))} s`;
@@ -33,6 +38,11 @@ export function count(number, noun) {
 /** A node's name for people: "broker-2" becomes "broker 2". */
 export function nodeName(node) {
   return node.replace(/^broker-/, "broker ");
+}
+
+/** The node of a stretch in which records are missing. */
+export function whose({ node }) {
+  return node === "" ? "a controller" : node === "testbed" ? "the testbed" : nodeName(node);
 }
 
 /** The fields of a payload in one line, for a record without a sentence of its own. */
