@@ -6,7 +6,7 @@ verdict on a live run at its end, from its logs, which are read once more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.clocks import ONE_CLOCK, Incarnation, RunClocks
 from understudy.history.reading.missing import MissingRecords, find_missing
 from understudy.history.reading.reader import find_files, read_runs
-from understudy.history.reading.run_records import RunRecords, micros
+from understudy.history.reading.run_records import RunRecords, SequenceDamage, micros
 
 
 class Completeness(NamedTuple):
@@ -48,21 +48,29 @@ class Completeness(NamedTuple):
         }
 
 
-def of_records(records: Sequence[Envelope], clocks: RunClocks = ONE_CLOCK) -> Completeness:
-    """Return the verdict on a run, of all its records, whose times are aligned by `clocks`."""
+def of_records(
+    records: Sequence[Envelope], sequences: Iterable[SequenceDamage] | None = None, clocks: RunClocks = ONE_CLOCK
+) -> Completeness:
+    """Return the verdict on a run.
+
+    Args:
+        records: all its records, in the time of the run.
+        sequences: the damage that their reader has found, as for `RunRecords.from_envelopes`.
+        clocks: the clocks by which their times were aligned.
+    """
     first_us = min((micros(record.mono_ms) for record in records), default=0)
-    return _of_run(RunRecords.from_envelopes(records), clocks, first_us)
+    return _of_run(RunRecords.from_envelopes(records, sequences), clocks, first_us)
 
 
 def of_folder(folder: Path, run: str, first_us: int) -> Completeness:
-    """Return the verdict on a run whose logs are in a folder. It reads all of them.
+    """Return the verdict on the records of a run whose logs are in a folder. It reads all of them.
 
     Args:
         first_us: the time of the run's first record, as the page has it.
     """
     files, _ = find_files([folder])
     found = read_runs(files).runs.get(run)
-    return of_records(()) if found is None else _of_run(found, found.clocks, first_us)
+    return of_records(()) if found is None else _of_run(found, ONE_CLOCK, first_us)
 
 
 def _of_run(run: RunRecords, clocks: RunClocks, first_us: int) -> Completeness:

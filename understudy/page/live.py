@@ -100,7 +100,7 @@ class LiveRun(PageRun):
         return has_more
 
     def facts(self, folder: Path | None = None) -> dict[str, Any]:
-        return {**super().facts(folder), "clocks_note": self.clocks.note}
+        return {**super().facts(folder), **self.clocks.facts()}
 
     def _observe(self, records: Sequence[Envelope]) -> None:
         super()._observe(records)

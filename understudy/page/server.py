@@ -78,7 +78,8 @@ class PageServer(HttpThread):
         # Until its logs have been read for the first time, a run may have any number of records.
         run.is_behind = isinstance(run, LiveRun)
         if isinstance(run, LiveRun) and not run.is_over:
-            run.clocks = LiveClocks(clock_identity().boot, (time.time() - time.monotonic()) * 1000)
+            machine, boot = clock_identity()
+            run.clocks = LiveClocks(boot, (time.time() - time.monotonic()) * 1000, machine)
         self._has_ended = has_ended
         self._look_every_s = look_every_s
         self._is_over = False

@@ -30,6 +30,7 @@ export class MissingView {
     const { rows, clocks } = this._completeness;
     const more = rows.length - MOST;
     setAttribute(byId("missing-mark"), "hidden", rows.length === 0);
+    setText(byId("missing-mark"), this._completeness.isOnlyOpen ? "not ended in order" : "records are missing");
     setAttribute(byId("missing"), "hidden", rows.length === 0);
     byId("missing-rows").replaceChildren(
       ...rows.slice(0, MOST).map((row) => this._row(row)),

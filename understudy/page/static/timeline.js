@@ -1,6 +1,6 @@
 /** The strips under the page: reigns, faults, fences, leaderless partitions and the life of each broker over time. */
 
-import { Completeness, IN_DOUBT } from "#completeness";
+import { Completeness, IN_DOUBT, TESTBEDS } from "#completeness";
 import { cleared, sized, themeColour } from "#dom";
 import { clock, count, duration, nodeName, whose } from "#words";
 
@@ -247,7 +247,9 @@ export class Timeline {
     if (row >= OWN_STRIPS) {
       return this._completeness.of(lives[row - OWN_STRIPS]?.[0]);
     }
-    return rows.filter(({ node }) => (row === FAULTS ? node === "testbed" : node === "" || BROKER.test(node)));
+    return rows.filter(({ node }) => (
+      row === FAULTS ? TESTBEDS.includes(node) : node === "" || BROKER.test(node)
+    ));
   }
 
   /** Hatch the stretches, over what the strip has there. A broker's own strip is shown faintly in them. */

@@ -42,7 +42,7 @@ export function nodeName(node) {
 
 /** The node of a stretch in which records are missing. */
 export function whose({ node }) {
-  return node === "" ? "a controller" : node === "testbed" ? "the testbed" : nodeName(node);
+  return node === "" ? "a controller" : nodeName(node);
 }
 
 /** The fields of a payload in one line, for a record without a sentence of its own. */
