@@ -34,9 +34,10 @@ _HTML = """<!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,">
 import * as fold from "#fold";
 import * as history from "#history";
 import {{ Catalogue }} from "#catalogue";
+import {{ Completeness, placeOf }} from "#completeness";
 import {{ Timeline }} from "#timeline";
 const {{ document: documentOf, ...others }} = fold;
-Object.assign(window, {{ ...others, ...history, Catalogue, Timeline, documentOf }});
+Object.assign(window, {{ ...others, ...history, Catalogue, Completeness, Timeline, documentOf, placeOf }});
 window.loaded = true;
 </script>"""
 

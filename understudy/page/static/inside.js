@@ -55,13 +55,13 @@ export class InsideView {
     this._drawTabs(names, shown, state);
     setAttribute(byId("inside-none"), "hidden", shown !== null);
     setAttribute(byId("inside-of"), "hidden", shown === null);
+    const isLast = this._completeness.ofAt(shown, us) !== undefined;
+    setText(byId("inside-missing"), isLast ? "Records of this broker are missing: its last state is shown." : "");
     if (shown === null) {
       return;
     }
     const node = state.nodes.get(shown);
     const age = this._age(shown, node, us);
-    const isLast = this._completeness.ofAt(shown, us) !== undefined;
-    setText(byId("inside-missing"), isLast ? "Records of this broker are missing: its last state is shown." : "");
     drawQueue(node, age);
     const moved = this._recentMoves(shown, us);
     drawMachine(this._partitions, partitionCounts(node), moved.PartitionsMoved);
