@@ -1,4 +1,6 @@
-"""`Timeline`: when each broker ran, was paused or down, and was controller, read from the event logs of a run."""
+"""`Timeline`: when each broker ran, was paused or down, and was controller, and when its records are missing, read from
+the event logs of a run.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,8 @@ from understudy.foundation.eventlog.records import (
     PointReached,
     StepReached,
 )
+from understudy.history.reading.missing import NOT_ENDED, find_missing
+from understudy.history.reading.run_records import RunRecords
 
 LOAD_BEGUN = "the load has begun"
 """The step that an engine records when the time of an experiment begins."""
@@ -46,6 +50,17 @@ class TimelineSpan(msgspec.Struct, frozen=True, kw_only=True):
     to_ms: float
 
 
+class TimelineGap(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch in which records of a node are missing, in ms since the load began."""
+
+    from_ms: float
+    to_ms: float
+    evidence: str
+    """The evidence, in words."""
+    witness: str
+    """The record that is the evidence, for example `broker-1/3#42`."""
+
+
 class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened at one time."""
 
@@ -55,13 +70,18 @@ class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """The states of every broker, by name, and what happened."""
+    """The states of every broker, by name, and what happened.
+
+    A state or a reign in a stretch of `missing` is the last one on record.
+    """
 
     from_ms: float
     to_ms: float
     states: dict[str, tuple[TimelineSpan, ...]]
     reigns: dict[str, tuple[TimelineSpan, ...]]
     moments: tuple[TimelineMoment, ...]
+    missing: dict[str, tuple[TimelineGap, ...]] = {}
+    """By node; empty if it cannot be said which node it was."""
 
 
 def timeline(records: Mapping[str, Sequence[Envelope]]) -> Timeline:
@@ -76,7 +96,24 @@ def timeline(records: Mapping[str, Sequence[Envelope]]) -> Timeline:
         states={broker: tuple(_states(broker, ordered, began_ms, end_ms)) for broker in brokers},
         reigns={broker: tuple(_reigns(broker, ordered, began_ms, end_ms)) for broker in brokers},
         moments=tuple(moment for record in ordered if (moment := _moment(record, began_ms)) and moment.at_ms >= 0),
+        missing=_missing(ordered, began_ms),
     )
+
+
+def _missing(ordered: Sequence[Envelope], began_ms: float) -> dict[str, tuple[TimelineGap, ...]]:
+    """Return the stretches of each node. That the testbed has not ended its log yet is none."""
+    first_ms = ordered[0].mono_ms - began_ms if ordered else 0.0
+    found: dict[str, list[TimelineGap]] = {}
+    for each in find_missing(RunRecords.from_envelopes(ordered)):
+        if each.kind != NOT_ENDED:
+            gap = TimelineGap(
+                from_ms=first_ms + each.from_us / 1000,
+                to_ms=first_ms + each.until_us / 1000,
+                evidence=each.evidence,
+                witness=each.witness,
+            )
+            found.setdefault(each.node, []).append(gap)
+    return {node: tuple(gaps) for node, gaps in sorted(found.items())}
 
 
 def load_begun_ms(records: Iterable[Envelope]) -> float:

@@ -25,7 +25,7 @@ from understudy.foundation.eventlog.records import (
     ResponseSent,
 )
 from understudy.history.reading.order import Identity, identity_of
-from understudy.trials.experiments.report.timeline import Timeline, TimelineSpan, load_begun_ms
+from understudy.trials.experiments.report.timeline import Timeline, TimelineGap, TimelineSpan, load_begun_ms
 
 TraceEvent: TypeAlias = dict[str, Any]
 
@@ -37,6 +37,7 @@ class _Track(IntEnum):
     CONTROLLER = 2
     EVENTS = 3
     RECORDS = 4
+    MISSING = 6
     REQUESTS_HANDLED = 5
     REQUESTS_SENT = 10
 
@@ -46,8 +47,12 @@ _TITLES: Final = {
     _Track.CONTROLLER: "controller",
     _Track.EVENTS: "events of the controller",
     _Track.RECORDS: "event log",
+    _Track.MISSING: "missing records",
     _Track.REQUESTS_HANDLED: "requests handled",
 }
+
+_UNKNOWN: Final = "a controller"
+"""The process of a controller whose node is not known, as it has no record."""
 
 
 class _Sent(NamedTuple):
@@ -76,14 +81,15 @@ def _events(timeline: Timeline, records: Sequence[Envelope]) -> Iterator[TraceEv
     origin_ms = min((record.mono_ms for record in records), default=0.0)
     begun_ms = load_begun_ms(records) - origin_ms
     arrows = _arrows(records)
-    for process, node in enumerate(sorted({record.node for record in records}), start=1):
+    for process, node in enumerate(sorted({record.node for record in records}.union(timeline.missing)), start=1):
         own = [record for record in records if record.node == node]
         shown = [
             *_spans(_Track.STATE, timeline.states.get(node, ()), begun_ms),
             *_spans(_Track.CONTROLLER, timeline.reigns.get(node, ()), begun_ms),
+            *_gaps(timeline.missing.get(node, ()), begun_ms),
             *_of_records(sorted(own, key=lambda record: record.mono_ms), origin_ms, arrows),
         ]
-        yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": node}}
+        yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": node or _UNKNOWN}}
         for track in sorted({event["tid"] for event in shown}):
             title = _TITLES.get(track) or f"requests to broker {track - _Track.REQUESTS_SENT}"
             yield {"ph": "M", "pid": process, "tid": track, "name": "thread_name", "args": {"name": title}}
@@ -94,6 +100,12 @@ def _events(timeline: Timeline, records: Sequence[Envelope]) -> Iterator[TraceEv
 def _spans(track: _Track, spans: Iterable[TimelineSpan], begun_ms: float) -> Iterator[TraceEvent]:
     for span in spans:
         yield _slice(track, span.state, begun_ms + span.from_ms, span.to_ms - span.from_ms, {})
+
+
+def _gaps(gaps: Iterable[TimelineGap], begun_ms: float) -> Iterator[TraceEvent]:
+    for gap in gaps:
+        fields = {"evidence": gap.evidence, "record": gap.witness}
+        yield _slice(_Track.MISSING, "records are missing", begun_ms + gap.from_ms, gap.to_ms - gap.from_ms, fields)
 
 
 def _arrows(records: Iterable[Envelope]) -> dict[Identity, int]:

@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from tests.understudy.trials.experiments.simulated import run
-from understudy.foundation.eventlog.records import ControllerElected, EventEnded, RequestSent
+from understudy.foundation.eventlog.records import ControllerElected, Envelope, EventEnded, RequestSent
 from understudy.history.reading.reader import read
+from understudy.trials.experiments.report.timeline import timeline
+from understudy.trials.experiments.report.trace import trace_json
 from understudy.trials.experiments.running import TRACE, write_trace
 
 
@@ -64,3 +66,22 @@ def test_an_arrow_leads_from_each_request_to_its_receipt(folder: Path, events: l
     assert sent - 5 <= len(begins) <= sent, "but for those to the broker that was down"
     assert all(begins[arrow]["ts"] <= ends[arrow]["ts"] for arrow in begins)
     assert len(begins) == sum(event["ph"] == "s" for event in events), "each arrow has a number of its own"
+
+
+def test_missing_records_are_slices_with_their_evidence(folder: Path) -> None:
+    records = [each for each in read([folder]).records if each.node != "broker-2"]
+    by_node: dict[str, list[Envelope]] = {}
+    for record in records:
+        by_node.setdefault(record.node, []).append(record)
+    events = msgspec.json.decode(trace_json(timeline(by_node), records))["traceEvents"]
+    names, tracks = named(events, "process_name"), named(events, "thread_name")
+    [gap] = [event for event in events if event["name"] == "records are missing"]
+    assert names[gap["pid"], 0] == "broker-2"
+    assert tracks[gap["pid"], gap["tid"]] == "missing records"
+    assert gap["args"]["record"].startswith(("broker-", "simulator/"))
+    lasts_ms = records[-1].mono_ms - records[0].mono_ms
+    assert (gap["ts"], gap["dur"] / 1000) == (0, pytest.approx(lasts_ms))
+
+
+def test_a_complete_run_has_no_track_of_missing_records(events: list[dict[str, Any]]) -> None:
+    assert "missing records" not in named(events, "thread_name").values()
