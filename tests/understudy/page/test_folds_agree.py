@@ -24,6 +24,7 @@ from tests.stories.test_stories import STORIES
 from tests.understudy.page.folding.fold import EMPTY, fold, fold_all
 from tests.understudy.page.folding.fold_document import canonical, document
 from tests.understudy.page.hostile import HostileRun
+from tests.understudy.page.incomplete_runs import on_two_clocks, without_controller
 from tests.understudy.page.scripts import load, page_text
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.lines import decode_record
@@ -107,6 +108,14 @@ def records_of_story(path: Path) -> tuple[Envelope, ...]:
 @pytest.mark.parametrize("logs", [killed_controller(), controller_never_ready(), silent_controllers()])
 def test_of_runs_written_by_hand(scripts: Page, logs: Any) -> None:
     require_agreement(scripts, read_lines(logs.lines).records)
+
+
+def test_of_a_run_without_its_second_controller(scripts: Page) -> None:
+    require_agreement(scripts, read_lines(without_controller()).records)
+
+
+def test_of_a_run_on_two_clocks(scripts: Page) -> None:
+    require_agreement(scripts, read_lines(on_two_clocks()).records)
 
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)

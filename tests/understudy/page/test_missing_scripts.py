@@ -22,7 +22,7 @@ WITHIN = """
 }
 """
 
-# The share of each broker's strip, left, middle and right, whose pixels are as those of a strip without a stretch.
+# Whether a strip is hatched at three moments, what the pointer in the first broker's strip shows, and the brokers.
 HATCHED = """
 ([missing, records]) => {
   document.body.innerHTML = '<canvas style="display: block; width: 600px"></canvas>';
@@ -52,8 +52,8 @@ HATCHED = """
 
 
 def stretch(node: str, from_us: int, until_us: int, kind: str = "no end") -> dict[str, Any]:
-    where = {"node": node, "incarnation": 1, "from_us": from_us, "until_us": until_us}
-    return {**where, "kind": kind, "evidence": "it was seen", "witness": "broker-1/1#2"}
+    place = {"node": node, "incarnation": 1, "from_us": from_us, "until_us": until_us}
+    return {**place, "kind": kind, "evidence": "it was seen", "witness": "broker-1/1#2"}
 
 
 def clock(incarnations: list[list[object]], points: list[list[int]]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ export class ClusterView {
    * Draw the cards at a moment. A broker whose records are missing has a card even if it has no record so far.
    *
    * Args:
-   *   timeout: the session timeout in ms where a session does not name its own.
+   *   timeout: the session timeout in ms if a session does not name its own.
    *   isInDoubt: whether the records behind the state are missing in part.
    */
   draw(state, us, timeout, isInDoubt) {

@@ -47,7 +47,7 @@ export class Completeness {
     return this.rows.filter((row) => row.from_us <= us && us <= row.until_us);
   }
 
-  /** The stretch of a node that a moment is in; undefined where there is none. */
+  /** The stretch of a node that a moment is in; undefined if there is none. */
   ofAt(node, us) {
     return this.at(us).find((row) => row.node === node);
   }
@@ -67,7 +67,7 @@ export class Completeness {
   }
 
   /**
-   * By how much the time between two records may be wrong, in microseconds: 0 where they have one clock, null where it
+   * By how much the time between two records may be wrong, in microseconds: 0 where they have one clock, null if it
    * is not known.
    * @param {[string, number]} one node and incarnation
    * @param {[string, number]} other
@@ -96,7 +96,7 @@ export class Completeness {
   }
 }
 
-/** The uncertainty of a clock at a time, interpolated between its points; null where it has none. */
+/** The uncertainty of a clock at a time, interpolated between its points; null if it has none. */
 function withinOf(points, us) {
   if (points.length === 0) {
     return null;
@@ -109,7 +109,7 @@ function withinOf(points, us) {
   return Math.round(before + (next - before) * (us - from) / (to - from));
 }
 
-/** The node, incarnation and sequence number of a record such as "broker-1/3#42"; null where it is none. */
+/** The node, incarnation and sequence number of a record such as "broker-1/3#42"; null if it is none. */
 export function placeOf(witness) {
   const found = /^(.+)\/(\d{1,15})#(\d{1,15})$/.exec(witness);
   return found === null ? null : [found[1], Number(found[2]), Number(found[3])];

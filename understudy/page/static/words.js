@@ -12,7 +12,7 @@ export function duration(us) {
   return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
-/** A duration that may be wrong by `within` microseconds, which is null where it is not known: "3.4 ms ± 120 µs". */
+/** A duration that may be wrong by `within` microseconds, which is null if it is not known: "3.4 ms ± 120 µs". */
 export function uncertain(us, within) {
   return within === 0 ? duration(us) : `${duration(us)} ± ${within === null ? "?" : duration(within)}`;
 }
