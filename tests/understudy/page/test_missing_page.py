@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import SCREENSHOTS, drawn, press, understudy
+from tests.understudy.page.incomplete_runs import on_two_clocks, without_controller, write_run
+from understudy.page.live import LiveRun
+from understudy.page.server import PageServer
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -105,3 +109,29 @@ def test_nothing_is_wider_than_the_screen(opened: Page, width: int, height: int)
     opened.locator(".broker[data-node=broker-3] summary").click()
     drawn(opened)
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_page_that_is_open_gets_the_verdict_when_its_run_ends(page: Page, tmp_path: Path) -> None:
+    folder = write_run(without_controller(), tmp_path)
+    ended = threading.Event()
+    with PageServer(LiveRun(folder, "run-1"), folder=folder, has_ended=ended.is_set, look_every_s=0.05) as server:
+        page.goto(server.url)
+        expect(page.locator("body")).to_have_attribute("data-ready", "true")
+        expect(page.locator("#live")).to_have_text("live")
+        expect(page.locator("#missing-mark")).not_to_be_visible()
+        ended.set()
+        expect(page.locator("#missing-mark")).to_have_text("records are missing")
+        expect(page.locator("#missing-rows li").first).to_contain_text("broker 2")
+        expect(page.locator("#live")).to_have_text("ended")
+
+
+def test_a_live_page_says_that_wall_clocks_align_its_boots(page: Page, tmp_path: Path) -> None:
+    """No boot of the run is this machine's."""
+    folder = write_run(on_two_clocks(), tmp_path)
+    with PageServer(LiveRun(folder, "run-1"), folder=folder) as server:
+        page.goto(server.url)
+        expect(page.locator("body")).to_have_attribute("data-ready", "true")
+        expect(page.locator("#clocks-note")).to_contain_text("the clocks of 3 boots")
+        expect(page.locator("#clocks-rows li")).to_have_count(3)
+        page.keyboard.press("End")
+        expect(page.locator("#znode-epoch output")).to_have_text("2")
