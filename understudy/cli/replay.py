@@ -129,7 +129,7 @@ def _from_lake(options: argparse.Namespace) -> None:
     if options.dir is not None:
         raise BadInput(f"{options.runs[0]} holds its tables as Parquet already; leave --dir out")
     lake = Lake(options.runs[0])
-    found = lake.run_metrics(options.wanted)
+    found = lake.run_metrics(options.wanted, incomplete=True)
     runs = tuple(found) if options.json else tuple(map(run_for_page, found))
     replay = Replay(
         runs=tuple(sorted(runs, key=lambda run: run.run)),

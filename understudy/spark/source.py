@@ -2,7 +2,8 @@
 
 Built on the Python Data Source API of Spark 4. Workers decode the lines and return Arrow record batches. Many small
 files share a task, and a large file is split at the ends of lines. A line that is damaged is a row with its `flaws`;
-none is left out.
+none is left out. Its columns are as they were written: `mono_ms` compares between records of one machine and boot only,
+and docs/guides/spark.md has the query that brings several machines to one clock.
 
 A stream's offset is, for each file, the position after the last newline that was read. A restarted stream therefore
 continues with the next line of each file.

@@ -104,6 +104,14 @@ def test_many_refusals_are_counted() -> None:
     ]
 
 
+def test_many_runs_with_missing_records_are_counted() -> None:
+    result = Ingested(incomplete={f"run-{number}": "broker-4 lacks records" for number in range(6)})
+    assert describe(result, Path("lake"))[1:] == [
+        *(f"run run-{number} has missing records: broker-4 lacks records" for number in range(5)),
+        "and 1 more runs with missing records",
+    ]
+
+
 def test_what_is_no_lake_or_no_log_has_exit_code_2(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ingest(capsys, "nowhere")[0] == 2
     code, output = ingest(capsys, "--remove", "run-1")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.history.lake.damaged_logs import write
+from tests.understudy.history.lake.incomplete import let_be_incomplete
 from tests.understudy.history.lake.lakes import assert_holds, content, take
 from tests.understudy.spark.oracle.sql_replay import SQL_TABLES, comparable, replay_with_sql
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
@@ -20,6 +21,7 @@ from understudy.history.lake.columns import RUN_TABLES
 from understudy.history.lake.ingest import find_logs, ingest, remove
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.manifest import LakeError
+from understudy.history.metrics.completeness import IncompleteRunsLeftOut
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.spark import read_lake, read_records
 from understudy.spark.context import SparkFailed
@@ -65,10 +67,14 @@ def test_the_tables_of_a_lake_are_those_that_sql_computes_from_the_logs(
     opened = Lake(tmp_path / "lake")
     expected = replay_with_sql(session, [runs])
     assert len(expected.runs) == 14
-    assert sorted(map(comparable, opened.run_metrics()), key=lambda run: run.run) == list(expected.runs)
+    assert sorted(map(comparable, opened.run_metrics(incomplete=True)), key=lambda run: run.run) == list(expected.runs)
     assert (opened.findings(), opened.lines) == (expected.findings, expected.lines)
     assert {name for name in TABLES for run in expected.runs if getattr(run, name)} == set(SQL_TABLES)
-    failovers = read_lake(session, tmp_path / "lake", "failovers").select("run", "epoch", "outage_ms").collect()
+    failovers = (
+        read_lake(session, tmp_path / "lake", "failovers", incomplete=True)
+        .select("run", "epoch", "outage_ms")
+        .collect()
+    )
     assert sorted(map(tuple, failovers)) == sorted(
         (run.run, row.epoch, row.outage_ms) for run in expected.runs for row in run.failovers
     )
@@ -99,27 +105,61 @@ def test_spark_reads_every_table(session: SparkSession, runs: Path, tmp_path: Pa
         "LeadershipWritten",
         "StopReplicaApplied",
     ):
-        frame = read_lake(session, tmp_path / "lake", name)
+        frame = read_lake(session, tmp_path / "lake", name, incomplete=True)
         assert frame.columns == opened.schema(name).names
         found = [row.asDict(recursive=True) for row in frame.collect()]
-        expected = opened.read(name).to_pylist()
+        expected = opened.read(name, incomplete=True).to_pylist()
         assert sorted(found, key=repr) == sorted(expected, key=repr)
-    causes = read_lake(session, str(tmp_path / "lake"), "failovers").where("run = 'run-1'").select("cause", "outage_ms")
+    causes = (
+        read_lake(session, str(tmp_path / "lake"), "failovers", incomplete=True)
+        .where("run = 'run-1'")
+        .select("cause", "outage_ms")
+    )
     assert [tuple(row) for row in causes.collect()] == [("kill", 3050.0)]
+
+
+def test_runs_with_missing_records_are_left_out_unless_they_are_asked_for(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_be_incomplete(monkeypatch, "cut")
+    for name in ("cut", "whole"):
+        write(killed_controller(name), tmp_path / "runs" / name)
+    take(tmp_path / "lake", tmp_path / "runs")
+
+    def runs_of(frame: DataFrame) -> set[str]:
+        return {row["run"] for row in frame.select("run").distinct().collect()}
+
+    for name in ("failovers", "RequestSent"):
+        with pytest.warns(IncompleteRunsLeftOut, match=f"1 of 2 runs of .*/lake are left out of {name}, because"):
+            frame = read_lake(session, tmp_path / "lake", name)
+        assert runs_of(frame) == {"whole"}
+        assert frame.columns == Lake(tmp_path / "lake").schema(name).names
+        assert runs_of(read_lake(session, tmp_path / "lake", name, incomplete=True)) == {"cut", "whole"}
+    with pytest.warns(IncompleteRunsLeftOut, match="left out of records"):
+        frame = read_records(session, tmp_path / "lake")
+    assert runs_of(frame) == {"whole"}
+    assert frame.columns[-1] == "type"
+    assert runs_of(read_records(session, tmp_path / "lake", incomplete=True)) == {"cut", "whole"}
+    assert runs_of(read_lake(session, tmp_path / "lake", "missing")) == {"cut"}
 
 
 def test_the_records_of_all_types_are_one_table(session: SparkSession, runs: Path, tmp_path: Path) -> None:
     take(tmp_path / "lake", runs)
     opened = Lake(tmp_path / "lake")
-    found = read_records(session, tmp_path / "lake").groupBy("type", "run").agg({"seq": "sum", "*": "count"}).collect()
+    found = (
+        read_records(session, tmp_path / "lake", incomplete=True)
+        .groupBy("type", "run")
+        .agg({"seq": "sum", "*": "count"})
+        .collect()
+    )
     expected = [
         (name, run, sum(seqs), len(seqs))
         for name in opened.record_types
-        for run, seqs in numbers_by_run(opened.read(name)).items()
+        for run, seqs in numbers_by_run(opened.read(name, incomplete=True)).items()
     ]
     assert sorted((row["type"], row["run"], row["sum(seq)"], row["count(1)"]) for row in found) == sorted(expected)
     remove(list(opened.runs), tmp_path / "lake")
-    assert read_records(session, tmp_path / "lake").select("run", "type").collect() == []
+    assert read_records(session, tmp_path / "lake", incomplete=True).select("run", "type").collect() == []
 
 
 def numbers_by_run(table: pa.Table) -> dict[str, list[int]]:
@@ -132,10 +172,10 @@ def numbers_by_run(table: pa.Table) -> dict[str, list[int]]:
 def test_tables_without_rows_and_unknown_names(session: SparkSession, runs: Path, tmp_path: Path) -> None:
     take(tmp_path / "lake", runs / "killed")
     assert "refusals" not in Lake(tmp_path / "lake").tables
-    assert read_lake(session, tmp_path / "lake", "refusals").count() == 0
-    assert read_lake(session, tmp_path / "lake", "TaskFailed").columns[-2:] == ["task", "error"]
+    assert read_lake(session, tmp_path / "lake", "refusals", incomplete=True).count() == 0
+    assert read_lake(session, tmp_path / "lake", "TaskFailed", incomplete=True).columns[-2:] == ["task", "error"]
     with pytest.raises(LakeError, match="there is no table 'nothing'"):
-        read_lake(session, tmp_path / "lake", "nothing")
+        read_lake(session, tmp_path / "lake", "nothing", incomplete=True)
 
 
 def test_every_schema_can_be_written_as_text(tmp_path: Path, runs: Path) -> None:

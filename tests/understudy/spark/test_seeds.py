@@ -76,10 +76,10 @@ def test_a_hunt_that_was_killed_before_its_ledger_was_written_runs_again(tmp_pat
     leave_events(1, SECONDS, hunt.logs)
     outcomes = list(run_task(SeedTask((1,), SECONDS, str(hunt.logs), keep_all=True)))
     hunt.keep(outcomes)
-    before = Lake(tmp_path / "lake").read("totals").to_pylist()
+    before = Lake(tmp_path / "lake").read("totals", incomplete=True).to_pylist()
     list(run_task(SeedTask((1,), SECONDS, str(hunt.logs), keep_all=True)))
     hunt.keep(outcomes)
-    assert Lake(tmp_path / "lake").read("totals").to_pylist() == before
+    assert Lake(tmp_path / "lake").read("totals", incomplete=True).to_pylist() == before
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(tmp_path: Pa
         run_seed(seed, 30, events=tmp_path / "runs" / f"seed-{seed}")
     take(tmp_path / "lake", tmp_path / "runs")
     lake = Lake(tmp_path / "lake")
-    from_lake, by_type, from_logs, from_arrow = [run_program(program, tmp_path) for program in PROGRAMS]
+    from_lake, by_type, from_logs, from_arrow, times = [run_program(program, tmp_path) for program in PROGRAMS]
     counted = re.findall(r"^\| *([a-z ]+)\| *(\d+)\|", from_lake, re.MULTILINE)
     causes = lake.read("failovers")["cause"].to_pylist()
     assert sorted((cause.strip(), int(count)) for cause, count in counted) == sorted(
@@ -40,6 +40,9 @@ def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(tmp_path: Pa
     assert f"|seed-1|  LeaderAndIsr|{sent.count({'run': 'seed-1', 'api': 'LeaderAndIsr'}):>4}|" in from_logs
     assert "'RequestSent'" in from_arrow
     assert from_arrow.count("'outage_ms'") == 3
+    elected = re.findall(r"^\|(seed-\d)\|(broker-\d)\| *(\d+)\| *\d+\| *([\d.]+)\| *0\.0\|$", times, re.MULTILINE)
+    reigns = lake.read("reigns").sort_by([("run", "ascending"), ("elected_at_ms", "ascending")]).to_pylist()
+    assert elected == [(row["run"], row["node"], str(row["incarnation"]), str(row["elected_at_ms"])) for row in reigns]
 
 
 def run_program(program: str, folder: Path) -> str:

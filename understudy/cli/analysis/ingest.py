@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from understudy.spark.ingest_job import SparkEngine
 
 SHOWN = 5
-"""Number of refused runs and of skipped files that are printed; the others are counted."""
+"""Maximum number of runs or files of a kind that are printed; the others are counted."""
 
 
 @reported_as(Failed, LakeError)
@@ -96,6 +96,8 @@ def describe(result: Ingested, lake: Path) -> list[str]:
     done = f"{len(result.added)} runs added, {len(result.replaced)} replaced, {len(result.unchanged)} unchanged"
     lines = [f"{lake} has version {result.version}: {done}; {result.records:,} records written"]
     lines += _shown([f"skipped {file}: no line in it names a run" for file in result.skipped], "files skipped")
+    incomplete = [f"run {run} has missing records: {why}" for run, why in sorted(result.incomplete.items())]
+    lines += _shown(incomplete, "runs with missing records")
     return lines + _shown([f"refused run {each.run}: {each.why}" for each in result.refused], "runs refused")
 
 

@@ -37,6 +37,10 @@ ENVELOPE_FIELDS: tuple[pa.Field, ...] = (
 )
 """Columns before the payload's columns in a table of records: the envelope without its version and its type."""
 
+
+TOTALS = "totals"
+"""The table with a row for each run, which says whether the run is complete."""
+MISSING = "missing"
 FINDINGS = "findings"
 RUN_TABLES: dict[str, type[msgspec.Struct]] = {**TABLES, **ROW_TABLES, FINDINGS: LogFinding}
 """All tables with rows of runs, by name: those that are computed from records, and the damage to the logs."""

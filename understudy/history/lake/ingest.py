@@ -69,6 +69,7 @@ class Ingested:
         replaced: runs that have grown, or were written with other schemas.
         unchanged: runs that were in the lake already.
         refused: runs that are not in the lake, or not in the state that was given.
+        incomplete: the first evidence that records are missing, by added or replaced run; complete runs are left out.
         skipped: files without a line that names a run: empty files, files with only a torn line, other files.
         records: the number of records of the added and replaced runs.
         version: the version of the lake.
@@ -78,6 +79,7 @@ class Ingested:
     replaced: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     refused: list[RefusedRun] = field(default_factory=list)
+    incomplete: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     records: int = 0
     version: int = 0
@@ -185,6 +187,7 @@ def _write(
         writer.commit(written)
         for part in written:
             result.refused += part.refused
+            result.incomplete |= part.incomplete
             for run, entry in part.runs.items():
                 (result.replaced if run in known else result.added).append(run)
                 result.records += entry.records
@@ -230,6 +233,7 @@ def _remove_incomplete(writer: LakeWriter, result: Ingested) -> None:
                 writer.remove({run})
                 result.added = [each for each in result.added if each != run]
                 result.replaced = [each for each in result.replaced if each != run]
+                result.incomplete.pop(run, None)
                 result.refused.append(RefusedRun(run, f"other records of it are in the logs of run {refusal.run!r}"))
 
 

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.history.lake.columns import FINDINGS, RUN_TABLES
+from understudy.history.lake.columns import FINDINGS, MISSING, RUN, RUN_TABLES, TOTALS
 from understudy.history.lake.manifest import LakeError, NotALake, Part, RunEntry, read_newest
-from understudy.history.lake.parts import RECORDS, TABLES_FOLDER, path_of, schema_of
-from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
+from understudy.history.lake.parts import RECORDS, TABLES_FOLDER, path_of, schema_digest, schema_of
+from understudy.history.metrics.completeness import NOT_JUDGED, IncompleteRunsLeftOut, first_evidence, older_row
+from understudy.history.metrics.metric_tables import TABLES, Missing, RunMetrics, Table
 from understudy.history.reading.findings import LogFinding
 
 NEEDED_AGAIN = "ingest the logs of its runs again"
 
+INCOMPLETE_UNKNOWN = "missing records were not looked for"
+"""Finding of a run that was ingested by software without that search."""
+
 _ONE_ROW = ("settings", "totals")
 """Tables with one row for each run."""
+_OF_ALL_RUNS = (MISSING, FINDINGS)
+"""Tables that are always read with the rows of all runs."""
+
+
+class AllIncomplete(LakeError):
+    """Records of all runs are missing, so that there is nothing to read unless incomplete runs are asked for."""
 
 
 class Lake:
@@ -95,37 +108,83 @@ class Lake:
             return schema_of(folder)
         return pq.read_schema(self.files(*folder.split("/"))[0])
 
-    def read(self, name: str) -> pa.Table:
-        """Return all rows of a table of metrics or record type. A run's rows are together and in order.
+    @cached_property
+    def incomplete(self) -> Mapping[str, str]:
+        """Why runs are not known to be complete, by their ids, sorted: the first evidence that records are missing, or
+        that they were ingested by software that did not look for missing records.
+        """
+        totals = self._all_rows(TOTALS).select([RUN.name, "is_complete"]).to_pylist()
+        complete = {row[RUN.name] for row in totals if row["is_complete"]}
+        missing = grouped((row.pop(RUN.name), row) for row in self._all_rows(MISSING).to_pylist())
+        return {
+            run: first_evidence(msgspec.convert(missing[run][:1], list[Missing])) if run in missing else NOT_JUDGED
+            for run in self.runs
+            if run not in complete
+        }
+
+    def left_out(self, name: str, *, incomplete: bool) -> frozenset[str]:
+        """Return the runs whose rows are left out of a table; warn if there are any.
+
+        Args:
+            name: the table; no run is left out of `missing` and `findings`.
+            incomplete: also read runs with missing records.
+
+        Raises:
+            AllIncomplete: no run is left.
+        """
+        if incomplete or name in _OF_ALL_RUNS or not self.incomplete:
+            return frozenset()
+        run, why = next(iter(self.incomplete.items()))
+        example = f"for example {run}: {why}; incomplete=True also reads them"
+        if len(self.incomplete) == len(self.runs):
+            raise AllIncomplete(f"none of the {len(self.runs):,} runs of {self.path} is complete, {example}")
+        warnings.warn(
+            f"{len(self.incomplete):,} of {len(self.runs):,} runs of {self.path} are left out of {name}, because "
+            f"records are missing, {example}",
+            IncompleteRunsLeftOut,
+            stacklevel=3,
+        )
+        return frozenset(self.incomplete)
+
+    def read(self, name: str, *, incomplete: bool = False) -> pa.Table:
+        """Return the rows of a table of metrics or record type. A run's rows are together and in order.
 
         If older rows lack a column, they have the default of its field in it, or null.
 
-        Raises:
-            LakeError: there is no such table, or its files have been deleted since the lake was opened.
-        """
-        kind, name = self.folder(name).split("/")
-        schema = self.schema(name)
-        return pa.concat_tables(
-            [schema.empty_table(), *(self._read(path, name, schema) for path in self.files(kind, name))]
-        )
+        Args:
+            incomplete: also read runs with missing records; otherwise they are left out, with a warning. `missing` and
+                `findings` always have the rows of all runs.
 
-    def run_metrics(self, wanted: Collection[str] | None = None) -> Iterator[RunMetrics]:
+        Raises:
+            LakeError: there is no such table, records of all runs are missing, or the table's files have been deleted
+                since the lake was opened.
+        """
+        self.folder(name)  # raises if there is no such table
+        left_out = self.left_out(name, incomplete=incomplete)
+        rows = self._all_rows(name)
+        if not left_out:
+            return rows
+        return rows.filter(pc.invert(pc.is_in(rows["run"], value_set=pa.array(sorted(left_out), pa.string()))))
+
+    def run_metrics(self, wanted: Collection[str] | None = None, *, incomplete: bool = False) -> Iterator[RunMetrics]:
         """Yield the metrics of each run as `understudy.history.metrics.metrics` computes them from its logs.
 
         They come in no particular order; the rows of one part of the lake are in memory at a time.
 
         Args:
             wanted: the ids of the runs; None for all.
+            incomplete: as for `read`.
 
         Raises:
-            LakeError: a run was ingested before a number was computed, or a file has been deleted since the lake was
-                opened.
+            LakeError: a run was ingested before a number was computed, records of all runs are missing, or a file has
+                been deleted since the lake was opened.
         """
+        left_out = self.left_out("the metrics", incomplete=incomplete)
         for name, part in self._manifest.parts.items():
             runs = [
                 run
                 for run, entry in self._manifest.runs.items()
-                if entry.part == name and (wanted is None or run in wanted)
+                if entry.part == name and (wanted is None or run in wanted) and run not in left_out
             ]
             if not runs:
                 continue
@@ -136,9 +195,14 @@ class Lake:
                 )
 
     def findings(self) -> tuple[LogFinding, ...]:
-        """Return the damage to the logs of all runs, sorted by file and line."""
-        rows = self.read(FINDINGS).drop_columns("run").to_pylist()
-        return tuple(sorted(LogFinding(**row) for row in rows))
+        """Return the damage to the logs of all runs, and the runs of which it is unknown whether they are complete.
+
+        They are sorted by file and line.
+        """
+        rows = self._all_rows(FINDINGS).drop_columns("run").to_pylist()
+        unknown = [run for run, why in self.incomplete.items() if why == NOT_JUDGED]
+        older = [LogFinding(self.runs[run].files[0].path, 0, INCOMPLETE_UNKNOWN, NEEDED_AGAIN) for run in unknown]
+        return tuple(sorted([*(LogFinding(**row) for row in rows), *older]))
 
     @property
     def lines(self) -> int:
@@ -148,6 +212,14 @@ class Lake:
     def _names(self, kind: str) -> tuple[str, ...]:
         folders = {folder for part in self._manifest.parts.values() for folder in part.rows}
         return tuple(sorted(name for found, name in (folder.split("/") for folder in folders) if found == kind))
+
+    def _all_rows(self, name: str) -> pa.Table:
+        """Return the rows of all runs in a table of metrics or record type. Raises as `read`."""
+        kind, name = self.folder(name).split("/")
+        schema = self.schema(name)
+        return pa.concat_tables(
+            [schema.empty_table(), *(self._read(path, name, schema) for path in self.files(kind, name))]
+        )
 
     def _read(self, path: Path, name: str, schema: pa.Schema) -> pa.Table:
         try:
@@ -165,6 +237,8 @@ class Lake:
         if folder not in held.rows:
             return {}
         rows = self._read(path_of(self.path, folder, part), table, schema_of(folder)).to_pylist()
+        if held.schema != schema_digest():
+            rows = list(map(older_row, rows))
         return grouped((row.pop("run"), row) for row in rows)
 
 

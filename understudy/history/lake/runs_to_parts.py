@@ -14,6 +14,7 @@ from understudy.history.lake.manifest import Part, RunEntry
 from understudy.history.lake.parts import TABLES_FOLDER, PartWriter
 from understudy.history.lake.record_rows import RecordRows
 from understudy.history.metrics import row_tables
+from understudy.history.metrics.completeness import first_evidence
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.row_tables import ROW_TABLES
 from understudy.history.reading.file_marks import FileMark, mark
@@ -46,6 +47,8 @@ class WrittenRun(msgspec.Struct, frozen=True, kw_only=True):
     part: Part
     runs: dict[str, RunEntry]
     refused: tuple[RefusedRun, ...] = ()
+    incomplete: dict[str, str] = {}
+    """The first evidence that records are missing, by run; complete runs are left out."""
 
 
 class _Refused(Exception):
@@ -69,25 +72,35 @@ def write_part(lake: Path, groups: Sequence[RunFiles]) -> WrittenRun:
         while True:
             with PartWriter(lake) as writer:
                 try:
-                    runs = _write_runs(writer, [group for group in groups if group.run not in refused])
+                    runs, incomplete = _write_runs(writer, [group for group in groups if group.run not in refused])
                 except _Refused as error:
                     refused |= {refusal.run: refusal for refusal in error.refusals}
                 else:
-                    return WrittenRun(name=writer.name, part=writer.close(), runs=runs, refused=tuple(refused.values()))
+                    return WrittenRun(
+                        name=writer.name,
+                        part=writer.close(),
+                        runs=runs,
+                        refused=tuple(refused.values()),
+                        incomplete=incomplete,
+                    )
 
 
-def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> dict[str, RunEntry]:
-    """Hand the rows of runs to the writer.
+def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> tuple[dict[str, RunEntry], dict[str, str]]:
+    """Hand the rows of runs to the writer; return their entries, and `WrittenRun.incomplete`.
 
     Raises:
         _Refused: runs cannot be in the lake.
     """
     records, tables = RecordRows(writer), _Tables(writer)
     entries: dict[str, RunEntry] = {}
+    incomplete: dict[str, str] = {}
     findings: list[tuple[str, LogFinding]] = []
     for group in groups:
         run = _measured(group)
-        tables.add(run.measured.runs[0], run.records)
+        metrics = run.measured.runs[0]
+        tables.add(metrics, run.records)
+        if not metrics.is_complete:
+            incomplete[group.run] = first_evidence(metrics.missing)
         if run.is_clean:
             records.add_clean(run.marks)
         else:
@@ -99,7 +112,8 @@ def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> dict[str, Run
     findings += records.findings
     if findings:
         writer.add(f"{TABLES_FOLDER}/{FINDINGS}", run_table(FINDINGS, sorted(findings)))
-    return {run: msgspec.structs.replace(entry, records=records.written[run]) for run, entry in entries.items()}
+    written = {run: msgspec.structs.replace(entry, records=records.written[run]) for run, entry in entries.items()}
+    return written, incomplete
 
 
 class _MeasuredRun(NamedTuple):

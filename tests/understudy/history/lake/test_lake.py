@@ -52,15 +52,15 @@ def test_a_lake_holds_what_the_logs_hold(runs: Path, tmp_path: Path) -> None:
     assert (result.replaced, result.unchanged, result.refused, result.skipped, result.version) == ([], [], [], [], 1)
     assert_holds(tmp_path / "lake", runs)
     opened = Lake(tmp_path / "lake")
-    assert set(opened.tables) == {name for name in RUN_TABLES if opened.read(name).num_rows}
-    assert result.records == sum(opened.read(name).num_rows for name in opened.record_types)
+    assert set(opened.tables) == {name for name in RUN_TABLES if opened.read(name, incomplete=True).num_rows}
+    assert result.records == sum(opened.read(name, incomplete=True).num_rows for name in opened.record_types)
 
 
 def test_metrics_equal_those_of_the_reference(runs: Path, tmp_path: Path) -> None:
     """`measure` computes them from the records in memory, without files or kernel."""
     take(tmp_path / "lake", runs)
     expected = [measure(run, records) for run, records in by_run(reader.read([runs]).records).items()]
-    assert sorted(Lake(tmp_path / "lake").run_metrics(), key=lambda found: found.run) == expected
+    assert sorted(Lake(tmp_path / "lake").run_metrics(incomplete=True), key=lambda found: found.run) == expected
 
 
 def test_rows_of_requests_leaderships_events_and_faults_equal_those_of_the_records(runs: Path, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_rows_of_requests_leaderships_events_and_faults_equal_those_of_the_recor
     found_runs = by_run(reader.read([runs]).records)
     records = {run: RunRecords.from_envelopes(found) for run, found in found_runs.items()}
     for name in ROW_TABLES:
-        found = Lake(tmp_path / "lake").read(name).to_pylist()
+        found = Lake(tmp_path / "lake").read(name, incomplete=True).to_pylist()
         expected = [
             {"run": run} | msgspec.to_builtins(row) for run in records for row in row_tables.rows(name, records[run])
         ]
@@ -140,18 +140,18 @@ def test_files_that_do_not_count_are_deleted_one_version_later(runs: Path, tmp_p
     log.write_bytes(whole[: whole.index(b"\n") + 1])
     remove(["run-1"], lake)
     with pytest.raises(LakeError, match="has been deleted since the lake was opened; open it again"):
-        old.read("failovers")
+        old.read("failovers", incomplete=True)
     take(lake, runs / "killed")
     old = Lake(lake)
     log.write_bytes(whole)
     take(lake, runs / "killed")
-    assert old.read("failovers").num_rows == 1
+    assert old.read("failovers", incomplete=True).num_rows == 1
     assert counted_files(old) | counted_files(Lake(lake)) == files_below(lake)
     assert not counted_files(old) & counted_files(Lake(lake))
     take(lake, runs / "random-1")
     assert_holds(lake, runs / "killed", runs / "random-1")
     with pytest.raises(LakeError):
-        old.read("failovers")
+        old.read("failovers", incomplete=True)
 
 
 def test_removed_runs_leave_no_row_and_no_file(runs: Path, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_removed_runs_leave_no_row_and_no_file(runs: Path, tmp_path: Path) -> No
         remove(["run-1", "random-3"], lake)
     assert remove(["run-1", "random-0", "random-2"], lake) == 3
     assert files_below(lake) == set()
-    assert list(Lake(lake).run_metrics()) == []
+    assert list(Lake(lake).run_metrics(incomplete=True)) == []
 
 
 def test_small_parts_are_merged(runs: Path, tmp_path: Path) -> None:
@@ -277,8 +277,8 @@ def test_numbers_of_more_than_64_bits_are_findings(tmp_path: Path) -> None:
         (1, record_rows.NUMBER_TOO_LARGE, "ProcessStarted"),
         (2, record_rows.NUMBER_TOO_LARGE, "BrokerRegistered"),
     ]
-    assert opened.read("BrokerRegistered").num_rows == 3
-    assert [metrics.run for metrics in opened.run_metrics()] == ["run-1"]
+    assert opened.read("BrokerRegistered", incomplete=True).num_rows == 3
+    assert [metrics.run for metrics in opened.run_metrics(incomplete=True)] == ["run-1"]
 
 
 def test_a_file_that_grows_while_it_is_read_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,19 +389,22 @@ def test_older_parts_have_defaults_in_new_columns(runs: Path, tmp_path: Path, mo
     rows = [[{k: v for k, v in state.items() if k != "leader_recovery_state"} for state in states]
             for states in table["partitions"].to_pylist()]  # fmt: skip
     pq.write_table(table.set_column(place, "partitions", pa.array(rows, old)), path)
-    assert set(opened.read("RequestSent")["attempt"].to_pylist()) == {1}
-    assert set(opened.read("RequestSent")["event"].to_pylist()) == {""}
-    assert opened.read("failovers")["election_ms"].to_pylist() == [None]
-    (metrics,) = opened.run_metrics()
+    assert set(opened.read("RequestSent", incomplete=True)["attempt"].to_pylist()) == {1}
+    assert set(opened.read("RequestSent", incomplete=True)["event"].to_pylist()) == {""}
+    assert opened.read("failovers", incomplete=True)["election_ms"].to_pylist() == [None]
+    (metrics,) = opened.run_metrics(incomplete=True)
     assert metrics.failovers[0].election_ms is None
-    assert opened.read("LeadershipWritten")["partitions"].to_pylist()[0][0]["leader_recovery_state"] is None
+    assert (
+        opened.read("LeadershipWritten", incomplete=True)["partitions"].to_pylist()[0][0]["leader_recovery_state"]
+        is None
+    )
     (path,) = opened.files("tables", "totals")
     pq.write_table(pq.read_table(path).drop_columns(["records"]), path)
     with pytest.raises(LakeError, match=r"totals of run run-1 was written by other software: .*; ingest the logs of"):
-        list(opened.run_metrics())
+        list(opened.run_metrics(incomplete=True))
     path.unlink()
     with pytest.raises(LakeError, match="has been deleted"):
-        list(opened.run_metrics())
+        list(opened.run_metrics(incomplete=True))
 
 
 def test_runs_of_older_parts_are_written_again(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,7 +434,7 @@ def test_every_name_has_a_schema_and_unknown_ones_are_named(runs: Path, tmp_path
     take(tmp_path / "lake", runs / "killed")
     opened = Lake(tmp_path / "lake")
     for name in (*RUN_TABLES, "findings", *PAYLOAD_BY_TYPE):
-        assert opened.read(name).schema == opened.schema(name)
+        assert opened.read(name, incomplete=True).schema == opened.schema(name)
     with pytest.raises(LakeError, match="there is no table 'failover'; expected one of settings, totals, reigns"):
         opened.read("failover")
 
@@ -439,7 +442,7 @@ def test_every_name_has_a_schema_and_unknown_ones_are_named(runs: Path, tmp_path
 def test_the_rows_of_all_metrics_survive_the_way_through_parquet(runs: Path, tmp_path: Path) -> None:
     """Every table but `missing` has rows in some run, so that each of its columns is compared."""
     take(tmp_path / "lake", runs)
-    found: list[RunMetrics] = list(Lake(tmp_path / "lake").run_metrics())
+    found: list[RunMetrics] = list(Lake(tmp_path / "lake").run_metrics(incomplete=True))
     assert {name for name in TABLES for metrics in found if getattr(metrics, name)} == set(TABLES) - {"missing"}
 
 
