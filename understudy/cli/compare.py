@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SETTING=VALUE,…",
         help="compare with the groups that have this value, for example session_timeout_ms=6000",
     )
+    parser.add_argument("--incomplete", action="store_true", help="also use runs with missing records")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with pictures; it needs no network")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(

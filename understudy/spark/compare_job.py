@@ -11,34 +11,55 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from pyspark import RDD
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession, functions
 
 from understudy.history.compare.comparison import Comparison, assemble, p_values_of, permutations_for, summarize
 from understudy.history.compare.groups import (
     CannotCompare,
+    IncompleteRun,
     Key,
     Observation,
     RunGroup,
     baseline_keys,
-    check_failovers,
+    check_runs,
     check_settings,
     command_in_lake,
     observe_rows,
 )
+from understudy.history.lake.columns import MISSING
+from understudy.history.lake.lake import Lake
 from understudy.history.lake.manifest import is_lake
-from understudy.history.metrics.metric_tables import TABLES, Failover, Settings
+from understudy.history.metrics.completeness import first_evidence, older_row
+from understudy.history.metrics.metric_tables import TABLES, Failover, Missing, Settings, Table, Totals
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 from understudy.spark.lake_tables import read_lake
 
 TABLES_READ = ("settings", "totals", "failovers")
-"""Names of the tables that a comparison reads."""
+"""Names of the tables that a comparison reads, besides `missing`."""
 
+_FIRST_MISSING = f"min_by(struct({', '.join(Missing.__struct_fields__)}), (from_ms, until_ms, node)) AS first"
+
+T = TypeVar("T", bound=Table)
 _Pair: TypeAlias = tuple[bool, RunGroup]
 """A group, and whether it is the baseline of its pair."""
+
+
+class ComparedTables(NamedTuple):
+    """Tables of runs, and the runs that are not known to be complete.
+
+    Attributes:
+        rows: `TABLES_READ`, each with the column `run` before its own, with the rows of all runs.
+        missing: the first evidence that records are missing, by run; complete runs are left out.
+        lake: the lake of the tables, for the commands that open its runs; empty for tables outside a lake.
+    """
+
+    rows: Mapping[str, DataFrame]
+    missing: Mapping[str, str]
+    lake: str
 
 
 def compare_folder(
@@ -47,6 +68,8 @@ def compare_folder(
     baseline: Mapping[str, str],
     settings: SparkSettings,
     progress: Progress = no_progress,
+    *,
+    incomplete: bool = False,
 ) -> Comparison:
     """Compare the runs whose tables are in a folder, in a separate Spark. Raises as `compare_tables`.
 
@@ -55,11 +78,10 @@ def compare_folder(
     """
     with spark_context(settings, progress) as context:
         tables = read_tables(SparkSession(context), folder)
-        lake = str(folder) if is_lake(folder) else ""
-        return compare_tables(tables, by, baseline, progress, lake=lake)
+        return compare_tables(tables, by, baseline, progress, incomplete=incomplete)
 
 
-def read_tables(session: SparkSession, folder: Path) -> dict[str, DataFrame]:
+def read_tables(session: SparkSession, folder: Path) -> ComparedTables:
     """Open the tables of a lake, or the tables that `understudy replay --dir` has written into a folder.
 
     Raises:
@@ -67,31 +89,35 @@ def read_tables(session: SparkSession, folder: Path) -> dict[str, DataFrame]:
         LakeError: the lake is of a later format.
     """
     if is_lake(folder):
-        return {name: read_lake(session, folder, name) for name in TABLES_READ}
-    missing = [name for name in TABLES_READ if not (folder / name).is_dir()]
-    if missing:
-        expected = "expected tables as `understudy replay --dir` writes them"
-        raise CannotCompare(f"{folder} lacks the table {', '.join(missing)}; {expected}")
-    return {name: session.read.parquet(str((folder / name).absolute())) for name in TABLES_READ}
+        rows = {name: read_lake(session, folder, name, incomplete=True) for name in TABLES_READ}
+        return ComparedTables(rows, Lake(folder).incomplete, str(folder))
+    lacking = [name for name in (*TABLES_READ, MISSING) if not (folder / name).is_dir()]
+    if lacking:
+        expected = "expected tables as `understudy replay --dir` writes them; older ones have to be written again"
+        raise CannotCompare(f"{folder} lacks the table {', '.join(lacking)}; {expected}")
+    found = {name: session.read.parquet(str((folder / name).absolute())) for name in (*TABLES_READ, MISSING)}
+    with spark_errors("the tables cannot be compared in Spark"):
+        first = found.pop(MISSING).groupBy("run").agg(functions.expr(_FIRST_MISSING)).collect()
+    return ComparedTables(found, {row["run"]: first_evidence([_row(row["first"], Missing)]) for row in first}, "")
 
 
 def compare_tables(
-    tables: Mapping[str, DataFrame],
+    tables: ComparedTables,
     by: Sequence[str],
     baseline: Mapping[str, str],
     progress: Progress = no_progress,
     *,
-    lake: str = "",
+    incomplete: bool = False,
 ) -> Comparison:
     """Compare groups of runs with equal values of the settings `by`; see
     `understudy.history.compare.comparison.compare`.
 
     Args:
-        tables: `TABLES_READ`, each with the column `run` before its own.
-        lake: the lake of the tables, for the commands that open its runs; empty for tables outside a lake.
+        incomplete: also use runs with missing records, without the values that are in doubt.
 
     Raises:
-        CannotCompare: a setting is unknown, no run has a failover, or `baseline` matches no run.
+        CannotCompare: a setting is unknown, no run has a failover, all of them have missing records, or `baseline`
+            matches no run.
         SparkFailed: Spark cannot read the tables.
     """
     check_settings(by, "--by")
@@ -99,10 +125,14 @@ def compare_tables(
     with spark_errors("the tables cannot be compared in Spark"):
         progress("bringing the runs of each group together")
         names = tuple(by)
-        keyed = _observations(tables, lake).map(lambda run: (tuple(run.settings[name] for name in names), run))
+        observed = _observations(tables)
+        if not incomplete:
+            observed = observed.filter(lambda run: not run.missing)
+        keyed = observed.map(lambda run: (tuple(run.settings[name] for name in names), run))
         groups = keyed.groupByKey().map(_group).cache()
         sizes = dict(groups.map(lambda group: (group.key, group.failovers)).collect())
-        check_failovers(sum(sizes.values()))
+        without = _incomplete(tables)
+        check_runs(len(sizes), sum(sizes.values()), () if incomplete else without)
         pairs = baseline_keys(sizes, by, baseline)
         progress(f"summarising {len(sizes):,} groups")
         summaries = groups.map(summarize).collect()
@@ -110,34 +140,49 @@ def compare_tables(
         members = groups.flatMap(partial(_members, pairs=pairs)).groupByKey()
         tested = dict(members.map(partial(_tested, permutations=permutations_for(pairs))).collect())
         groups.unpersist()
-    return assemble(summaries, tested, pairs, by, baseline)
+    return assemble(summaries, tested, pairs, by, baseline, incomplete=without, uses_incomplete=incomplete)
 
 
-def _observations(tables: Mapping[str, DataFrame], lake: str) -> RDD[Observation]:
-    """Join the rows of each run, and return its compared values."""
-    settings = tables["settings"].selectExpr("run", f"struct({_columns('settings')}) AS settings")
-    failovers = tables["failovers"].selectExpr("run", f"struct({_columns('failovers')}) AS failover")
-    rows = (
-        settings.join(tables["totals"].select("run", "leaderless_ms"), "run")
-        .join(failovers.groupBy("run").agg({"failover": "collect_list"}), "run", "left")
-        .toDF("run", "settings", "leaderless_ms", "failovers")
+def _incomplete(tables: ComparedTables) -> tuple[IncompleteRun, ...]:
+    return tuple(
+        IncompleteRun(run=run, opened_by=_opened_by(tables.lake, run), missing=why)
+        for run, why in sorted(tables.missing.items())
     )
-    return rows.rdd.map(partial(_observed, lake=lake))
 
 
-def _columns(table: str) -> str:
-    return ", ".join(TABLES[table].__struct_fields__)
+def _observations(tables: ComparedTables) -> RDD[Observation]:
+    """Join the rows of each run, and return its compared values."""
+    settings, totals, failovers = (
+        tables.rows[name].selectExpr("run", f"struct({', '.join(TABLES[name].__struct_fields__)}) AS {name}")
+        for name in TABLES_READ
+    )
+    rows = (
+        settings.join(totals, "run")
+        .join(failovers.groupBy("run").agg({"failovers": "collect_list"}), "run", "left")
+        .toDF("run", "settings", "totals", "failovers")
+    )
+    return rows.rdd.map(partial(_observed, missing=dict(tables.missing), lake=tables.lake))
 
 
-def _observed(row: Row, lake: str) -> Observation:
-    failovers = msgspec.convert([each.asDict() for each in row["failovers"] or ()], list[Failover])
+def _observed(row: Row, missing: Mapping[str, str], lake: str) -> Observation:
+    failovers = [_row(each, Failover) for each in row["failovers"] or ()]
     return observe_rows(
         row["run"],
-        msgspec.convert(row["settings"].asDict(), Settings),
+        _row(row["settings"], Settings),
+        _row(row["totals"], Totals),
         sorted(failovers, key=lambda failover: failover.epoch),
-        row["leaderless_ms"],
-        opened_by=command_in_lake(lake, row["run"]) if lake else "",
+        opened_by=_opened_by(lake, row["run"]),
+        missing=missing.get(row["run"], ""),
     )
+
+
+def _row(row: Row, table: type[T]) -> T:
+    """Return a row of one of `TABLES`."""
+    return msgspec.convert(older_row(row.asDict()), table)
+
+
+def _opened_by(lake: str, run: str) -> str:
+    return command_in_lake(lake, run) if lake else ""
 
 
 def _group(found: tuple[Key, Iterable[Observation]]) -> RunGroup:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -95,6 +97,41 @@ def test_damage_to_the_logs_is_counted(tmp_path: Path, capsys: pytest.CaptureFix
     log.write_bytes(log.read_bytes()[:-20])
     assert main(["compare", str(tmp_path), str(tmp_path / "missing"), "--by", "world"]) == 0
     assert "Logs: 2 findings" in capsys.readouterr().out
+
+
+def test_a_run_without_the_log_of_a_broker_is_left_out_and_used_if_it_is_asked_for(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(runs, tmp_path / "runs")
+    monkeypatch.chdir(tmp_path)
+    cut = min(path.name for path in Path("runs").iterdir())
+    shutil.rmtree(Path("runs") / cut / "broker-2")
+    command = ["compare", "runs", "--by", "brokers"]
+    assert main(command) == 0
+    head = capsys.readouterr().out.splitlines()[:4]
+    assert head[0] == "3 runs, 3 failovers, 1 group by brokers"
+    assert head[1] == "  1 run left out, because records are missing; --incomplete also uses runs with missing records"
+    assert re.fullmatch(rf"    {cut}: (broker-2|a controller) lacks records: .*", head[2])
+    assert head[3] == f"      understudy replay runs/{cut}"
+    assert main([*command, "--incomplete"]) == 0
+    head = capsys.readouterr().out.splitlines()[:2]
+    assert head[0].startswith("4 runs, ")
+    assert head[1].startswith("  1 run used in spite of missing records, without ")
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["incomplete"]
+    assert (found["used"], [run["run"] for run in found["runs"]]) == (False, [cut])
+
+
+def test_runs_that_all_lack_a_log_are_refused_with_the_advice_to_bring_it(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = min(runs.iterdir())
+    shutil.copytree(run, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "broker-2")
+    assert main(["compare", str(tmp_path / "run"), "--by", "brokers"]) == 2
+    message = capsys.readouterr().err
+    assert f"none of the runs is complete, for example {run.name}: " in message
+    assert f"; `understudy replay {tmp_path / 'run'}` lists all. Bring the missing event logs; --incomplete" in message
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.history.lake.damaged_logs import write
+from tests.understudy.history.lake.incomplete import EVIDENCE, let_be_incomplete
 from understudy.cli.main import main
 
 
@@ -86,3 +88,37 @@ def test_runs_of_a_lake_are_compared_and_opened(lake: Path, logs: Path, capsys: 
     assert commands
     for command in commands:
         assert shown(capsys, *command[1:]).startswith(f"Run {command[-1]}: ")
+
+
+def test_a_lake_with_missing_records_is_compared_without_them_and_replayed_with_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_be_incomplete(monkeypatch, "run-2")
+    monkeypatch.chdir(tmp_path)
+    for run in ("run-1", "run-2"):
+        write(killed_controller(run), tmp_path / "logs" / run)
+    printed = shown(capsys, "ingest", "logs", "--lake", "lake")
+    assert f"\nrun run-2 has missing records: {EVIDENCE}\n" in printed
+    assert shown(capsys, "compare", "lake", "--by", "brokers").splitlines()[:4] == [
+        "1 run, 1 failover, 1 group by brokers",
+        "  1 run left out, because records are missing; --incomplete also uses runs with missing records",
+        f"    run-2: {EVIDENCE}",
+        "      understudy replay lake --run run-2",
+    ]
+    used = shown(capsys, "compare", "lake", "--by", "brokers", "--incomplete")
+    assert used.startswith("2 runs, ")
+    page = json.loads(shown(capsys, "replay", "lake", "--json"))
+    assert {run["run"]: len(run["missing"]) for run in page["runs"]} == {"run-1": 0, "run-2": 1}
+
+
+def test_a_lake_whose_runs_all_have_missing_records_is_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_be_incomplete(monkeypatch, "run-1")
+    write(killed_controller("run-1"), tmp_path / "logs")
+    lake = tmp_path / "lake"
+    shown(capsys, "ingest", tmp_path / "logs", "--lake", lake)
+    assert main(["compare", str(lake), "--by", "brokers"]) == 2
+    assert f"none of the runs is complete, for example run-1: {EVIDENCE}; `understudy replay {lake} --run run-1`" in (
+        capsys.readouterr().err
+    )

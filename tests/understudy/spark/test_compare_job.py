@@ -6,17 +6,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.history.lake.incomplete import let_be_incomplete
+from tests.understudy.history.lake.lakes import take
 from tests.understudy.spark.test_replay_job import write
 from understudy.cli.main import main
 from understudy.history.compare.comparison import Comparison, compare
-from understudy.history.compare.groups import CannotCompare, observe
+from understudy.history.compare.groups import CannotCompare, command_in_lake, observe
+from understudy.history.lake import ingest as ingesting
+from understudy.history.lake import parts
+from understudy.history.lake.lake import Lake
+from understudy.history.metrics.completeness import NOT_JUDGED
 from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import find_logs
-from understudy.spark.compare_job import compare_tables, read_tables
+from understudy.spark.compare_job import TABLES_READ, compare_tables, read_tables
 from understudy.spark.replay_job import SparkReplay
 
 pytestmark = pytest.mark.xdist_group("spark compare_job")
@@ -41,8 +48,10 @@ def tables(session: SparkSession, logs: Path, tmp_path_factory: pytest.TempPathF
     return folder
 
 
-def in_spark(session: SparkSession, tables: Path, by: tuple[str, ...], baseline: dict[str, str]) -> Comparison:
-    return compare_tables(read_tables(session, tables), by, baseline)
+def in_spark(
+    session: SparkSession, tables: Path, by: tuple[str, ...], baseline: dict[str, str], *, incomplete: bool = False
+) -> Comparison:
+    return compare_tables(read_tables(session, tables), by, baseline, incomplete=incomplete)
 
 
 def test_the_comparison_is_that_of_plain_python(session: SparkSession, logs: Path, tables: Path) -> None:
@@ -52,8 +61,8 @@ def test_the_comparison_is_that_of_plain_python(session: SparkSession, logs: Pat
         (("session_timeout_ms", "fault"), {"session_timeout_ms": "6000"}),
         (("world",), {}),
     ):
-        expected = compare(runs, by, baseline)
-        found = in_spark(session, tables, by, baseline)
+        expected = compare(runs, by, baseline, incomplete=True)
+        found = in_spark(session, tables, by, baseline, incomplete=True)
         assert found == expected
         assert found.runs == 35
         assert bool(baseline) == (found.tests > 0)
@@ -64,8 +73,55 @@ def test_what_cannot_be_compared_is_named(session: SparkSession, tables: Path, t
         in_spark(session, tables, ("colour",), {})
     with pytest.raises(CannotCompare, match="--baseline brokers=9 matches no run"):
         in_spark(session, tables, ("brokers",), {"brokers": "9"})
-    with pytest.raises(CannotCompare, match="lacks the table settings, totals, failovers"):
+    with pytest.raises(CannotCompare, match="lacks the table settings, totals, failovers, missing; expected tables as"):
         in_spark(session, tmp_path, ("brokers",), {})
+
+
+def test_runs_with_missing_records_are_left_out_as_in_plain_python(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a lake, and from tables outside a lake."""
+    let_be_incomplete(monkeypatch, "cut-1", "cut-2")
+    for name in ("cut-1", "cut-2", "whole-1", "whole-2"):
+        write(killed_controller(name), tmp_path / "runs" / name)
+    lake, folder = tmp_path / "lake", tmp_path / "tables"
+    take(lake, tmp_path / "runs")
+    metrics = replay_in_python([tmp_path / "runs"]).runs
+    for name in (*TABLES_READ, "missing"):
+        (folder / name).mkdir(parents=True)
+        pq.write_table(Lake(lake).read(name, incomplete=True), folder / name / "part.parquet")
+    for place in (lake, folder):
+        runs = [observe(run, command_in_lake(str(lake), run.run) if place is lake else "") for run in metrics]
+        for incomplete in (False, True):
+            expected = compare(runs, ("world",), {}, incomplete=incomplete)
+            assert in_spark(session, place, ("world",), {}, incomplete=incomplete) == expected
+            assert (expected.runs, [run.run for run in expected.incomplete]) == (2 + 2 * incomplete, ["cut-1", "cut-2"])
+    let_be_incomplete(monkeypatch, "cut-1", "cut-2", "whole-1", "whole-2")
+    take(tmp_path / "all", tmp_path / "runs")
+    with pytest.raises(
+        CannotCompare, match=r"none of the runs is complete, for example cut-1: broker-4 lacks .*--run c"
+    ):
+        in_spark(session, tmp_path / "all", ("world",), {})
+
+
+def test_a_run_of_an_older_lake_is_left_out(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_be_incomplete(monkeypatch)
+    for name in ("older", "whole"):
+        write(killed_controller(name), tmp_path / "runs" / name)
+    with monkeypatch.context() as before:
+        for module in (ingesting, parts):
+            before.setattr(module, "schema_digest", lambda: "older")
+        take(tmp_path / "lake", tmp_path / "runs" / "older")
+    opened = Lake(tmp_path / "lake")
+    for name, since in (("totals", ["doubt", "is_complete", "leaderless_within_ms"]), ("failovers", ["doubt"])):
+        (path,) = opened.files("tables", name)
+        pq.write_table(pq.read_table(path).drop_columns(since), path)
+    take(tmp_path / "lake", tmp_path / "runs" / "whole")
+    without = in_spark(session, tmp_path / "lake", ("world",), {})
+    assert (without.runs, [(run.run, run.missing) for run in without.incomplete]) == (1, [("older", NOT_JUDGED)])
+    assert in_spark(session, tmp_path / "lake", ("world",), {}, incomplete=True).failovers == 2
 
 
 def test_the_command_prints_the_same_page_from_tables_as_from_logs(logs: Path, tables: Path) -> None:
@@ -79,6 +135,7 @@ def test_the_command_prints_the_same_page_from_tables_as_from_logs(logs: Path, t
         assert done.returncode == 0, done.stderr
         return done.stdout.partition("Worst runs")[0].splitlines()
 
-    found = page(tables, "--spark", "local[1]")
+    found = page(tables, "--spark", "local[1]", "--incomplete")
     assert found[0].startswith("35 runs, ")
-    assert found == page(logs)
+    from_logs = page(logs, "--incomplete")
+    assert found == [line for line in from_logs if "understudy replay" not in line]

@@ -32,7 +32,8 @@ def compare_runs(options: argparse.Namespace) -> None:
         comparison, findings = _in_spark(options), 0
     else:
         observed = _in_lake(options) if any(map(is_lake, options.runs)) else _observed(options.runs)
-        comparison, findings = compare(observed.runs, options.by, options.baseline), len(observed.findings)
+        comparison = compare(observed.runs, options.by, options.baseline, incomplete=options.incomplete)
+        findings = len(observed.findings)
     if options.html is not None:
         try:
             write_page(comparison, options.html)
@@ -58,7 +59,14 @@ def _in_spark(options: argparse.Namespace) -> Comparison:
             read_newest(options.runs[0])
         settings = SparkSettings.with_class_cache(choose_java(options.java_home), master=options.spark)
         with Activity(sys.stderr, plain_lines=False) as activity:
-            return compare_folder(options.runs[0], options.by, options.baseline, settings, activity.step)
+            return compare_folder(
+                options.runs[0],
+                options.by,
+                options.baseline,
+                settings,
+                activity.step,
+                incomplete=options.incomplete,
+            )
 
 
 @reported_as(Failed, LakeError)
@@ -71,7 +79,11 @@ def _in_lake(options: argparse.Namespace) -> ObservedFolders:
         raise BadInput("a lake is compared alone; ingest the other runs into it, or leave it out")
     (path,) = options.runs
     lake = Lake(path)
-    runs = [observe(metrics, command_in_lake(str(path), metrics.run)) for metrics in lake.run_metrics()]
+    incomplete = lake.incomplete
+    runs = [
+        observe(metrics, command_in_lake(str(path), metrics.run), incomplete.get(metrics.run, ""))
+        for metrics in lake.run_metrics(incomplete=True)
+    ]
     return ObservedFolders(tuple(sorted(runs, key=lambda run: run.run)), lake.findings())
 
 

@@ -14,12 +14,15 @@ import numpy as np
 
 from understudy.history.compare.groups import (
     QUANTITIES,
+    IncompleteRun,
     Key,
     Observation,
     RunGroup,
     baseline_keys,
+    check_runs,
     group_runs,
     in_order,
+    incomplete_of,
 )
 from understudy.history.compare.statistics import (
     PERMUTATIONS,
@@ -47,6 +50,7 @@ CURVE_POINTS = 400
 CHANGED = "changed"
 NOISE = "noise"
 TOO_FEW = "too few runs"
+BELOW_CLOCKS = "below clock error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +65,8 @@ class ValueDistribution:
     """Nearest-rank quantiles by percent; 100 is the largest value."""
     intervals: Mapping[int, tuple[int, int] | None]
     """The interval of each quantile but the largest value; None if there are too few runs for one."""
+    within: int
+    """By how much each value, and so each quantile, may be wrong; 0 if each run is on one clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +81,11 @@ class MetricChange:
     interval: tuple[int, int] | None
     p: float
     corrected_p: float
+    within: int
+    """By how much the difference may be wrong, because clocks of several machines were aligned."""
     verdict: str
-    """`CHANGED`, `NOISE`, or `TOO_FEW` if even the smallest p would be too large after the correction."""
+    """`CHANGED`; `BELOW_CLOCKS` if p is small enough, but the difference is not above `within`; `NOISE`; or `TOO_FEW`
+    if even the smallest p would be too large after the correction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +95,8 @@ class GroupSummary:
     key: Key
     runs: int
     failovers: int
+    doubtful: int
+    """The number of values that are left out, because their evidence may be in missing records."""
     distributions: Mapping[str, ValueDistribution]
     """By the name of the quantity, like the next two fields."""
     curves: Mapping[str, tuple[tuple[int, float], ...]]
@@ -123,6 +134,10 @@ class Comparison:
     """Number of tests, for which the p values are corrected."""
     worst: Mapping[str, tuple[WorstRun, ...]]
     """The runs with the largest outage, and the runs with the largest leaderless time."""
+    incomplete: tuple[IncompleteRun, ...]
+    """The runs with missing records, sorted by their ids."""
+    uses_incomplete: bool
+    """Whether they are in the groups; they are left out unless that is asked for."""
 
     @property
     def runs(self) -> int:
@@ -132,22 +147,35 @@ class Comparison:
     def failovers(self) -> int:
         return sum(group.failovers for group in self.groups)
 
+    @property
+    def doubtful(self) -> int:
+        return sum(group.doubtful for group in self.groups)
 
-def compare(runs: Iterable[Observation], by: Sequence[str], baseline: Mapping[str, str]) -> Comparison:
+
+def compare(
+    runs: Iterable[Observation], by: Sequence[str], baseline: Mapping[str, str], *, incomplete: bool = False
+) -> Comparison:
     """Compare groups of runs with equal values of the settings `by`.
 
     Args:
         baseline: values of some of these settings; each other group is compared with the group that has them, and
             otherwise its own values.
+        incomplete: also use runs with missing records, without the values that are in doubt.
 
     Raises:
-        CannotCompare: a setting is unknown, no run has a failover, or `baseline` matches no run.
+        CannotCompare: a setting is unknown, no run has a failover, all of them have missing records, or `baseline`
+            matches no run.
     """
-    groups = {group.key: group for group in group_runs(runs, by)}
+    given = list(runs)
+    without = incomplete_of(given)
+    groups = {group.key: group for group in group_runs((run for run in given if incomplete or not run.missing), by)}
+    failovers = sum(group.failovers for group in groups.values())
+    check_runs(len(groups), failovers, () if incomplete else without)
     pairs = baseline_keys(groups, by, baseline)
     permutations = permutations_for(pairs)
     tested = {key: p_values_of(groups[key], groups[other], permutations) for key, other in pairs.items()}
-    return assemble(map(summarize, groups.values()), tested, pairs, by, baseline)
+    summaries = map(summarize, groups.values())
+    return assemble(summaries, tested, pairs, by, baseline, incomplete=without, uses_incomplete=incomplete)
 
 
 def permutations_for(pairs: Sized) -> int:
@@ -165,6 +193,7 @@ def summarize(group: RunGroup) -> GroupSummary:
         key=group.key,
         runs=len(group.runs),
         failovers=group.failovers,
+        doubtful=group.doubtful,
         distributions={name: distribution for name, (distribution, _) in samples.items()},
         curves={name: _curve(group.values(name)) for name in samples},
         medians={name: medians for name, (_, medians) in samples.items()},
@@ -192,12 +221,16 @@ def assemble(
     pairs: Mapping[Key, Key],
     by: Sequence[str],
     baseline: Mapping[str, str],
+    *,
+    incomplete: tuple[IncompleteRun, ...],
+    uses_incomplete: bool,
 ) -> Comparison:
     """Assemble the comparison from the numbers of its groups.
 
     Args:
         p_values: the results of `p_values_of`, by the key of the group.
         pairs: the baseline of each group that has one.
+        incomplete, uses_incomplete: as in `Comparison`.
     """
     groups = {group.key: group for group in sorted(summaries, key=lambda group: in_order(group.key))}
     tests = [(key, name) for key in groups for name in p_values.get(key, ())]
@@ -216,6 +249,8 @@ def assemble(
         groups=tuple(replace(group, changes=changes[group.key]) for group in groups.values()),
         tests=len(tests),
         worst={name: _largest(worst for group in groups.values() for worst in group.worst[name]) for name in WORST_BY},
+        incomplete=incomplete,
+        uses_incomplete=uses_incomplete,
     )
 
 
@@ -227,9 +262,12 @@ def _change(
     Args:
         is_possible: whether groups of these sizes could have a corrected p that is small enough.
     """
-    mine, theirs = (each.distributions[quantity].quantiles[50] for each in (group, baseline))
+    found, other = group.distributions[quantity], baseline.distributions[quantity]
+    mine, theirs = found.quantiles[50], other.quantiles[50]
     assert mine is not None
     assert theirs is not None
+    within = found.within + other.within
+    significant = BELOW_CLOCKS if within and abs(mine - theirs) <= within else CHANGED
     medians, other_medians = (np.array(each.medians[quantity], dtype=np.int64) for each in (group, baseline))
     return MetricChange(
         baseline=baseline.key,
@@ -238,7 +276,8 @@ def _change(
         interval=difference_interval(medians, other_medians) if len(medians) and len(other_medians) else None,
         p=p,
         corrected_p=corrected_p,
-        verdict=CHANGED if corrected_p <= SIGNIFICANT else NOISE if is_possible else TOO_FEW,
+        within=within,
+        verdict=significant if corrected_p <= SIGNIFICANT else NOISE if is_possible else TOO_FEW,
     )
 
 
@@ -255,7 +294,10 @@ def _sampled(group: RunGroup, quantity: str) -> tuple[ValueDistribution, tuple[i
         intervals |= {percent: quantile_interval(found, places[:, column]) for column, percent in enumerate(percents)}
         medians = tuple(found[places[:, 0]].tolist())
     quantiles = {percent: nearest_rank(values, percent) for percent in (*PERCENTS, 100)}
-    return ValueDistribution(n=len(values), runs=runs, quantiles=quantiles, intervals=intervals), medians
+    distribution = ValueDistribution(
+        n=len(values), runs=runs, quantiles=quantiles, intervals=intervals, within=group.within(quantity)
+    )
+    return distribution, medians
 
 
 def _curve(values: Sequence[int]) -> tuple[tuple[int, float], ...]:

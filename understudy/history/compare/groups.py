@@ -9,10 +9,11 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from understudy.foundation.cluster.grouping import grouped
-from understudy.history.metrics.metric_tables import PHASES, Failover, RunMetrics, Settings
+from understudy.history.metrics.completeness import first_evidence
+from understudy.history.metrics.metric_tables import PHASES, Failover, RunMetrics, Settings, Table, Totals
 from understudy.history.metrics.settings import SETTING_NAMES
 from understudy.history.reading.run_records import micros
 
@@ -20,6 +21,8 @@ SETTINGS: tuple[str, ...] = SETTING_NAMES
 """Names of the settings by which runs can be grouped."""
 UNKNOWN = "unknown"
 """Text for a setting that a run's records do not contain."""
+USE_THEM = "--incomplete also uses runs with missing records"
+"""Advice if runs are left out."""
 
 Key: TypeAlias = tuple[str, ...]
 """The values of the settings by which runs are grouped, as text."""
@@ -66,8 +69,25 @@ class Observation:
     """The causes of its failovers, for example `kill`."""
     values: Mapping[str, tuple[int, ...]]
     """The values of each quantity."""
+    within: Mapping[str, int]
+    """By how much the values of each quantity may be wrong, because clocks of several machines were aligned."""
     phases: tuple[tuple[int, ...], ...]
     """`PHASES` of each failover that has all of them."""
+    doubtful: int
+    """The number of its values that are left out, because their evidence may be in missing records."""
+    missing: str
+    """The first evidence that records of the run are missing; empty if it is complete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncompleteRun:
+    """A run with missing records."""
+
+    run: str
+    opened_by: str
+    """As in `Observation`; empty if no command is known."""
+    missing: str
+    """The first evidence that records are missing."""
 
 
 def command_in_lake(lake: str, run: str) -> str:
@@ -75,30 +95,64 @@ def command_in_lake(lake: str, run: str) -> str:
     return f"understudy replay {shlex.quote(lake)} --run {shlex.quote(run)}"
 
 
-def observe(run: RunMetrics, opened_by: str) -> Observation:
-    """Return the compared values of a run."""
-    return observe_rows(run.run, run.settings, run.failovers, run.totals.leaderless_ms, opened_by)
+def observe(run: RunMetrics, opened_by: str, missing: str | None = None) -> Observation:
+    """Return the compared values of a run.
+
+    Args:
+        missing: as in `Observation`; None to take it from the run's table of missing records.
+    """
+    why = first_evidence(run.missing) if missing is None else missing
+    return observe_rows(run.run, run.settings, run.totals, run.failovers, opened_by, why)
 
 
 def observe_rows(
-    run: str, settings: Settings, failovers: Sequence[Failover], leaderless_ms: float, opened_by: str
+    run: str, settings: Settings, totals: Totals, failovers: Sequence[Failover], opened_by: str, missing: str
 ) -> Observation:
-    """Return the compared values of a run, from its rows in the three tables that have them."""
-    values = {
-        name: tuple(micros(ms) for row in failovers if (ms := row.time_ms(name)) is not None)
-        for name in (*PHASES, "outage")
-    }
-    rows = [[row.time_ms(phase) for phase in PHASES] for row in failovers]
-    causes = sorted({row.cause for row in failovers})
+    """Return the compared values of a run, from its rows in the three tables that have them.
+
+    Args:
+        missing: as in `Observation`.
+    """
+    rows: dict[str, Sequence[Table]] = dict.fromkeys((*PHASES, "outage"), failovers) | {"leaderless": (totals,)}
+    figures = {name: [found for row in rows[name] if (found := _figure(row, name)) is not None] for name in rows}
+    sound = {name: [figure for figure in found if not figure.is_doubtful] for name, found in figures.items()}
+    phases = [[_figure(row, phase) for phase in PHASES] for row in failovers]
+    causes = sorted({UNKNOWN if "cause" in row.doubt else row.cause for row in failovers})
     return Observation(
         run=run,
         opened_by=opened_by,
         settings={name: _text(getattr(settings, name)) for name in SETTINGS},
         failovers=len(failovers),
         cause=" and ".join(causes) or "no failover",
-        values=values | {"leaderless": (micros(leaderless_ms),)},
-        phases=tuple(tuple(micros(ms) for ms in row if ms is not None) for row in rows if None not in row),
+        values={name: tuple(figure.us for figure in found) for name, found in sound.items()},
+        within={name: max((figure.within_us for figure in found), default=0) for name, found in sound.items()},
+        phases=tuple(
+            tuple(figure.us for figure in found if figure is not None)
+            for found in phases
+            if all(figure is not None and not figure.is_doubtful for figure in found)
+        ),
+        doubtful=sum(len(figures[name]) - len(sound[name]) for name in rows),
+        missing=missing,
     )
+
+
+class _Figure(NamedTuple):
+    """A number of a row."""
+
+    us: int
+    within_us: int
+    """By how much it may be wrong."""
+    is_doubtful: bool
+    """Whether its evidence may be in missing records."""
+
+
+def _figure(row: Table, name: str) -> _Figure | None:
+    """Return a quantity of a row; None if the row has none."""
+    ms = getattr(row, f"{name}_ms")
+    if ms is None:
+        return None
+    within_ms = getattr(row, f"{name}_within_ms", None) or 0.0  # no such column if its records are of one process
+    return _Figure(micros(ms), micros(within_ms), f"{name}_ms" in row.doubt)
 
 
 def _text(value: object) -> str:
@@ -115,6 +169,15 @@ class RunGroup:
     @property
     def failovers(self) -> int:
         return sum(run.failovers for run in self.runs)
+
+    @property
+    def doubtful(self) -> int:
+        """The number of values that are left out; see `Observation`."""
+        return sum(run.doubtful for run in self.runs)
+
+    def within(self, quantity: str) -> int:
+        """Return by how much the values of a quantity may be wrong."""
+        return max((run.within[quantity] for run in self.runs), default=0)
 
     def values_by_run(self, quantity: str) -> list[tuple[int, ...]]:
         """Return the values of a quantity, run by run; a run may have none."""
@@ -144,22 +207,43 @@ def check_settings(names: Sequence[str], option: str) -> None:
         raise CannotCompare(f"{option}: a setting is given twice")
 
 
-def check_failovers(number: int) -> None:
-    """Raise `CannotCompare` if there is no failover."""
-    if not number:
-        raise CannotCompare("none of the runs has a failover, and only failovers can be compared")
+def check_runs(runs: int, failovers: int, left_out: Sequence[IncompleteRun]) -> None:
+    """Check that there is something to compare.
+
+    Args:
+        runs, failovers: their numbers in all groups.
+
+    Raises:
+        CannotCompare: there is no failover, perhaps because runs are left out.
+    """
+    if not runs and left_out:
+        first = left_out[0]
+        listed = f"; `{first.opened_by}` lists all" if first.opened_by else ""
+        raise CannotCompare(
+            f"none of the runs is complete, for example {first.run}: {first.missing}{listed}. Bring the missing event "
+            f"logs; {USE_THEM}"
+        )
+    if not failovers:
+        others = "1 other is" if len(left_out) == 1 else f"{len(left_out):,} others are"
+        about_them = f"; {others} left out, because records are missing: {USE_THEM}" if left_out else ""
+        raise CannotCompare(f"none of the runs has a failover, and only failovers can be compared{about_them}")
+
+
+def incomplete_of(runs: Iterable[Observation]) -> tuple[IncompleteRun, ...]:
+    """Return the runs with missing records, sorted by their ids."""
+    found = (IncompleteRun(run=run.run, opened_by=run.opened_by, missing=run.missing) for run in runs if run.missing)
+    return tuple(sorted(found, key=lambda run: (run.run, run.opened_by)))
 
 
 def group_runs(runs: Iterable[Observation], by: Sequence[str]) -> tuple[RunGroup, ...]:
     """Return the groups of runs with equal values of the settings `by`, ordered by these values.
 
     Raises:
-        CannotCompare: a name is no setting, or no run has a failover.
+        CannotCompare: a name is no setting.
     """
     check_settings(by, "--by")
     in_sequence = sorted(runs, key=lambda run: (run.run, run.opened_by))
     groups = grouped((tuple(run.settings[name] for name in by), run) for run in in_sequence)
-    check_failovers(sum(run.failovers for found in groups.values() for run in found))
     return tuple(RunGroup(key=key, runs=tuple(groups[key])) for key in sorted(groups, key=in_order))
 
 

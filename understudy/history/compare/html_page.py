@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from understudy.history.compare.comparison import (
+    BELOW_CLOCKS,
     CHANGED,
     PERCENTS,
     SIGNIFICANT,
@@ -24,7 +26,17 @@ from understudy.history.compare.pictures import (
     stacked_phases,
 )
 from understudy.history.compare.statistics import CONFIDENCE, RESAMPLES, runs_needed
-from understudy.history.compare.text_page import difference, name, number, p_value, size
+from understudy.history.compare.text_page import (
+    SHOWN_INCOMPLETE,
+    WITHOUT_P,
+    clocks,
+    difference,
+    incomplete,
+    name,
+    number,
+    p_value,
+    size,
+)
 from understudy.history.metrics.metric_tables import PHASES
 from understudy.history.writing import Html, counted, element, joined, note, page, table
 
@@ -43,6 +55,7 @@ def html_page(comparison: Comparison) -> str:
         f"Failovers by {', '.join(comparison.by)}",
         patterns(),
         f"{size(comparison)}. {_baseline(comparison)}",
+        *_incomplete(comparison),
         *_pictures(comparison),
         element("h2", "Numbers"),
         *(_table(comparison, quantity) for quantity in QUANTITIES),
@@ -56,6 +69,13 @@ def _baseline(comparison: Comparison) -> str:
     if not comparison.baseline:
         return "Without a baseline, no change is tested."
     return f"Compared with {assignments(comparison.baseline)}."
+
+
+def _incomplete(comparison: Comparison) -> Iterator[Html]:
+    if comparison.incomplete:
+        yield element("p", f"{incomplete(comparison)}.")
+        rows = ((run.run, run.missing, element("code", run.opened_by)) for run in comparison.incomplete)
+        yield table(("run", "first evidence of missing records", "all of them"), islice(rows, SHOWN_INCOMPLETE))
 
 
 def _pictures(whole: Comparison) -> Iterator[str]:
@@ -87,7 +107,9 @@ def _table(comparison: Comparison, quantity: Quantity) -> str:
         return f"{quantity.name}: no run has a value."
     head = [" · ".join(comparison.by), "n", *(f"p{percent}" for percent in PERCENTS), "max"]
     head += ["change of p50", "test"] if comparison.baseline else []
-    caption = joined((element("b", quantity.name), f", {quantity.unit}: {quantity.meaning}"))
+    about_clocks = clocks(comparison, quantity)
+    about = f", {quantity.unit}: {quantity.meaning}{'; ' * bool(about_clocks)}{about_clocks}"
+    caption = joined((element("b", quantity.name), about))
     rows = (_row(comparison, group, quantity) for group in comparison.groups)
     return table(head, rows, caption=caption, numbers=True)
 
@@ -110,8 +132,8 @@ def _change(change: MetricChange | None, quantity: Quantity) -> tuple[str, str]:
     if change is None:
         return "", ""
     moved = _with_small(difference(change, quantity), _interval(change.interval, quantity))
-    if change.verdict == TOO_FEW:
-        return moved, TOO_FEW
+    if change.verdict in WITHOUT_P:
+        return moved, change.verdict
     verdict = element("span", change.verdict, class_="changed") if change.verdict == CHANGED else change.verdict
     return moved, _with_small(verdict, p_value(change.corrected_p))
 
@@ -146,6 +168,7 @@ def _method(comparison: Comparison) -> str:
         text += (
             f"A quantity has changed if the p value is at most {SIGNIFICANT}: a permutation test of the mean "
             f"ranks over whole runs, after Holm's correction for {counted(comparison.tests, 'test')}. “{TOO_FEW}” "
-            "means that no difference, however large, could reach that."
+            "means that no difference, however large, could reach that; "
+            f"“{BELOW_CLOCKS}” that the difference may come from the clocks of several machines alone."
         )
     return text

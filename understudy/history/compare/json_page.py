@@ -23,6 +23,7 @@ def as_json(comparison: Comparison) -> str:
                 "settings": dict(zip(comparison.by, group.key, strict=True)),
                 "runs": group.runs,
                 "failovers": group.failovers,
+                "doubtful": group.doubtful,
                 "quantities": {
                     quantity.name: _distribution(group.distributions[quantity.name], quantity)
                     | ({"change": _change(change, quantity, comparison.by)} if change else {})
@@ -45,6 +46,12 @@ def as_json(comparison: Comparison) -> str:
             for quantity in QUANTITIES
             if quantity.name in comparison.worst
         },
+        "incomplete": {
+            "used": comparison.uses_incomplete,
+            "runs": [
+                {"run": run.run, "missing": run.missing, "command": run.opened_by} for run in comparison.incomplete
+            ],
+        },
         "units": {quantity.name: quantity.unit for quantity in QUANTITIES},
         "phases": PHASES,
     }
@@ -59,6 +66,7 @@ def _distribution(found: ValueDistribution, quantity: Quantity) -> dict[str, obj
             "max" if percent == 100 else f"p{percent}": None if value is None else value / quantity.scale
             for percent, value in found.quantiles.items()
         },
+        "within": found.within / quantity.scale,
         "intervals": {f"p{percent}": _scaled(ends, quantity) for percent, ends in found.intervals.items()},
     }
 
@@ -71,6 +79,7 @@ def _change(change: MetricChange, quantity: Quantity, by: tuple[str, ...]) -> di
         "share": change.share,
         "p": change.p,
         "corrected_p": change.corrected_p,
+        "within": change.within / quantity.scale,
         "verdict": change.verdict,
     }
 

@@ -6,6 +6,7 @@ Only the command that opens a run may be longer, because a shortened command wou
 from __future__ import annotations
 
 from understudy.history.compare.comparison import (
+    BELOW_CLOCKS,
     CHANGED,
     PERCENTS,
     SIGNIFICANT,
@@ -15,7 +16,7 @@ from understudy.history.compare.comparison import (
     MetricChange,
     ValueDistribution,
 )
-from understudy.history.compare.groups import QUANTITIES, Key, Quantity, assignments
+from understudy.history.compare.groups import QUANTITIES, USE_THEM, Key, Quantity, assignments
 from understudy.history.compare.statistics import CONFIDENCE, runs_needed
 from understudy.history.writing import counted, cut, fitted
 
@@ -24,6 +25,10 @@ _CHANGE = 20
 _LABEL = 23
 """Width of a group's name if there is also a column of changes."""
 _SEPARATOR = " · "
+WITHOUT_P = (TOO_FEW, BELOW_CLOCKS)
+"""Verdicts that do not follow from the p value."""
+SHOWN_INCOMPLETE = 3
+"""Maximum number of runs with missing records that a page shows; the JSON page has all of them."""
 
 
 def render(comparison: Comparison) -> str:
@@ -43,8 +48,20 @@ def _head(comparison: Comparison) -> list[str]:
     if comparison.baseline:
         lines.append(f"  compared with {assignments(comparison.baseline)}")
     without = [group for group in comparison.groups if not group.failovers]
-    lines += [fitted(f"  no failover in the runs of {name(group.key)}") for group in without]
-    return [fitted(line) for line in lines]
+    lines += [f"  no failover in the runs of {name(group.key)}" for group in without]
+    return [*map(fitted, lines), *_incomplete(comparison)]
+
+
+def _incomplete(comparison: Comparison) -> list[str]:
+    """Return the number of runs with missing records, and the evidence of the first ones."""
+    if not comparison.incomplete:
+        return []
+    lines = [fitted(f"  {incomplete(comparison)}")]
+    for run in comparison.incomplete[:SHOWN_INCOMPLETE]:
+        lines.append(fitted(f"    {run.run}: {run.missing}"))
+        lines += [f"      {run.opened_by}"] if run.opened_by else []
+    more = len(comparison.incomplete) - SHOWN_INCOMPLETE
+    return [*lines, f"    and {counted(more, 'other')}; --json lists all"] if more > 0 else lines
 
 
 def _quantity(comparison: Comparison, quantity: Quantity) -> list[str]:
@@ -56,7 +73,12 @@ def _quantity(comparison: Comparison, quantity: Quantity) -> list[str]:
     by = _SEPARATOR.join(comparison.by)
     head = _labelled(by if _fits(by, width) else "group", f"{'n':>5}{columns}{'max':>10}{change}", width)
     rows = [line for group in comparison.groups for line in _rows(group, quantity, width)]
-    return [f"{quantity.name}, {quantity.unit}: {quantity.meaning}", *head, *rows]
+    return [f"{quantity.name}, {quantity.unit}: {quantity.meaning}", *_clocks(comparison, quantity), *head, *rows]
+
+
+def _clocks(comparison: Comparison, quantity: Quantity) -> list[str]:
+    text = clocks(comparison, quantity)
+    return [f"  {text}"] if text else []
 
 
 def _rows(group: GroupSummary, quantity: Quantity, width: int) -> list[str]:
@@ -91,7 +113,7 @@ def _interval(found: ValueDistribution, percent: int, quantity: Quantity) -> str
 def _verdict(change: MetricChange | None) -> str:
     if change is None:
         return ""
-    return change.verdict if change.verdict == TOO_FEW else f"{change.verdict}, {p_value(change.corrected_p)}"
+    return change.verdict if change.verdict in WITHOUT_P else f"{change.verdict}, {p_value(change.corrected_p)}"
 
 
 def _causes(comparison: Comparison) -> list[str]:
@@ -127,6 +149,10 @@ def _legend(comparison: Comparison) -> list[str]:
             f'"{CHANGED}": p is at most {SIGNIFICANT} in a permutation test of ranks over whole runs, after Holm\'s',
             f"correction for {counted(comparison.tests, 'test')}. docs/guides/compare.md has the reasons.",
         ]
+        verdicts = {change.verdict for group in comparison.groups for change in group.changes.values()}
+        lines += [f'"{BELOW_CLOCKS}": the difference may come from the clocks of several machines alone.'] * (
+            BELOW_CLOCKS in verdicts
+        )
     return lines
 
 
@@ -137,6 +163,22 @@ def size(comparison: Comparison) -> str:
     """Return the numbers of runs, failovers and groups."""
     counts = ((comparison.runs, "run"), (comparison.failovers, "failover"), (len(comparison.groups), "group"))
     return ", ".join(counted(count, noun) for count, noun in counts)
+
+
+def incomplete(comparison: Comparison) -> str:
+    """Return the number of runs with missing records, and whether they are used; empty if there are none."""
+    if not comparison.incomplete:
+        return ""
+    runs = counted(len(comparison.incomplete), "run")
+    if not comparison.uses_incomplete:
+        return f"{runs} left out, because records are missing; {USE_THEM}"
+    return f"{runs} used in spite of missing records, without {counted(comparison.doubtful, 'value')} in doubt"
+
+
+def clocks(comparison: Comparison, quantity: Quantity) -> str:
+    """Return by how much values of a quantity may be wrong; empty if each run is on one clock."""
+    within = max(group.distributions[quantity.name].within for group in comparison.groups)
+    return f"clocks of several machines: values are right within ±{number(within, quantity)}" if within else ""
 
 
 def name(key: Key) -> str:

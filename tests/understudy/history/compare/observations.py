@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from understudy.history.compare.groups import SETTINGS, UNKNOWN, Observation
 
@@ -23,8 +24,16 @@ def observation(
         cause=cause,
         values=values
         | {"outage": tuple(int(ms * 1_000) for ms in outages_ms), "leaderless": (int(leaderless_s * 1e6),)},
+        within=dict.fromkeys((*names, "outage", "leaderless"), 0),
         phases=tuple(map(tuple, parts)),
+        doubtful=0,
+        missing="",
     )
+
+
+def incomplete(run: Observation, missing: str, doubtful: int = 0) -> Observation:
+    """The run, with this evidence of missing records."""
+    return replace(run, missing=missing, doubtful=doubtful)
 
 
 def group(name: str, runs: int, mean_ms: float, **settings: int | str) -> list[Observation]:

@@ -7,9 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.understudy.history.compare.observations import group, observation
-from understudy.history.compare.comparison import CHANGED, NOISE, TOO_FEW, WORST, Comparison, GroupSummary, compare
-from understudy.history.compare.groups import Observation
+from tests.understudy.history.compare.observations import group, incomplete, observation
+from understudy.history.compare.comparison import (
+    BELOW_CLOCKS,
+    CHANGED,
+    NOISE,
+    TOO_FEW,
+    WORST,
+    Comparison,
+    GroupSummary,
+    compare,
+)
+from understudy.history.compare.groups import CannotCompare, Observation
 
 BASELINE = {"session_timeout_ms": "6000"}
 
@@ -102,3 +111,51 @@ def test_the_worst_runs_are_those_with_the_largest_values() -> None:
     assert [run.run for run in worst["outage"]] == [f"run-{number}" for number in (9, 8, 7, 6, 5)][:WORST]
     assert [run.run for run in worst["leaderless"]] == [f"run-{number}" for number in range(5)][:WORST]
     assert worst["outage"][0].opened_by == "understudy replay runs/run-9"
+
+
+def test_runs_with_missing_records_are_left_out_unless_they_are_asked_for() -> None:
+    whole = two_timeouts()
+    runs = [*whole, incomplete(observation("cut", [90_000.0], session_timeout_ms=2000), "its end is missing", 2)]
+    without = compare(runs, ("session_timeout_ms",), BASELINE)
+    assert replace(without, incomplete=()) == compare(whole, ("session_timeout_ms",), BASELINE)
+    assert [(run.run, run.missing) for run in without.incomplete] == [("cut", "its end is missing")]
+    assert (without.runs, without.uses_incomplete, without.doubtful) == (40, False, 0)
+    used = compare(runs, ("session_timeout_ms",), BASELINE, incomplete=True)
+    assert (used.runs, used.uses_incomplete, used.doubtful) == (41, True, 2)
+    assert used.incomplete == without.incomplete
+    assert used.worst["outage"][0].run == "cut"
+
+
+def test_runs_that_all_have_missing_records_are_not_compared() -> None:
+    runs = [incomplete(run, "its end is missing") for run in two_timeouts(2)]
+    with pytest.raises(CannotCompare, match="none of the runs is complete, for example long-000: its end"):
+        compare(runs, ("session_timeout_ms",), BASELINE)
+    assert compare(runs, ("session_timeout_ms",), BASELINE, incomplete=True).runs == 4
+
+
+def test_a_difference_below_the_uncertainty_of_the_clocks_is_not_a_change() -> None:
+    """The medians of the outages differ by about 4 s, and both groups may be wrong."""
+
+    def change_of(short_ms: float, long_ms: float) -> tuple[str, int]:
+        runs = two_timeouts()
+        clocks = {"2000": short_ms, "6000": long_ms}
+        off = [
+            replace(run, within=dict.fromkeys(run.within, int(1_000 * clocks[run.settings["session_timeout_ms"]])))
+            for run in runs
+        ]
+        found = results(compare(off, ("session_timeout_ms",), BASELINE))
+        assert found["2000"].distributions["outage"].within == 1_000 * short_ms
+        change = found["2000"].changes["outage"]
+        return change.verdict, change.within
+
+    assert change_of(0, 0) == (CHANGED, 0)
+    assert change_of(1_000, 1_000) == (CHANGED, 2_000_000)
+    assert change_of(2_500, 2_500) == (BELOW_CLOCKS, 5_000_000)
+    assert change_of(0, 5_000) == (BELOW_CLOCKS, 5_000_000)
+
+
+def test_noise_stays_noise_whatever_the_clocks_are() -> None:
+    runs = [*group("a", 15, 6_000, session_timeout_ms=2000), *group("b", 15, 6_000, session_timeout_ms=6000)]
+    off = [replace(run, within=dict.fromkeys(run.within, 10**9)) for run in runs]
+    changes = results(compare(off, ("session_timeout_ms",), BASELINE))["2000"].changes
+    assert {change.verdict for change in changes.values()} == {NOISE}

@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import killed_controller
-from tests.understudy.history.compare.observations import observation
+from tests.understudy.history.compare.observations import incomplete, observation
 from understudy.foundation.eventlog.records import Payload, RunDescribed, StepReached
-from understudy.history.compare.groups import SETTINGS, CannotCompare, Observation, baseline_keys, group_runs, observe
+from understudy.history.compare.groups import (
+    SETTINGS,
+    CannotCompare,
+    Observation,
+    baseline_keys,
+    check_runs,
+    group_runs,
+    incomplete_of,
+    observe,
+)
+from understudy.history.metrics.metric_tables import Missing, RunMetrics
 from understudy.history.metrics.metrics import measure
 from understudy.history.reading.reader import read_lines
+
+A_LOG_IS_MISSING = Missing(
+    node="broker-4",
+    incarnation=None,
+    from_ms=0.0,
+    until_ms=8_100.0,
+    kind="no log",
+    evidence="broker-2 sent it a request",
+    witness="broker-2/1#7",
+)
+
+
+def measured(logs: Logs) -> RunMetrics:
+    return replace(measure(logs.run, read_lines(logs.lines).records), missing=())
 
 
 def observed(logs: Logs, *payloads: Payload) -> Observation:
     for number, payload in enumerate(payloads):
         logs.at(20_000 + number, "testbed", payload)
-    return observe(measure(logs.run, read_lines(logs.lines).records), "understudy replay x")
+    return observe(measured(logs), "understudy replay x")
 
 
 def test_a_run_is_observed_with_its_phases_settings_and_cause() -> None:
@@ -78,8 +103,48 @@ def test_what_cannot_be_compared_is_named(by: tuple[str, ...], baseline: dict[st
 
 
 def test_runs_without_any_failover_are_refused() -> None:
-    with pytest.raises(CannotCompare, match="none of the runs has a failover"):
-        group_runs([observation("a", []), observation("b", [])], ("seed",))
+    with pytest.raises(CannotCompare, match=r"none of the runs has a failover, and only failovers can be compared$"):
+        check_runs(2, 0, ())
+    left_out = incomplete_of([incomplete(observation("a", [1.0]), "broker-4 has no log (broker-1/1#9)")])
+    with pytest.raises(CannotCompare, match="compared; 1 other is left out, because records are missing: --incomplete"):
+        check_runs(2, 0, left_out)
+
+
+def test_runs_that_all_have_missing_records_are_refused_with_the_advice_to_bring_them() -> None:
+    left_out = incomplete_of(incomplete(observation(name, [1.0]), f"{name} has no log (broker-1/1#9)") for name in "ba")
+    with pytest.raises(CannotCompare) as refusal:
+        check_runs(0, 0, left_out)
+    assert str(refusal.value) == (
+        "none of the runs is complete, for example a: a has no log (broker-1/1#9); `understudy replay runs/a` "
+        "lists all. Bring the missing event logs; --incomplete also uses runs with missing records"
+    )
+
+
+def test_values_in_doubt_are_left_out_and_counted() -> None:
+    run = measured(killed_controller())
+    (failover,) = run.failovers
+    damaged = replace(
+        run,
+        failovers=(replace(failover, doubt=("cause", "detection_ms", "outage_ms")),),
+        totals=replace(run.totals, doubt=("leaderless_ms",)),
+        missing=(A_LOG_IS_MISSING,),
+    )
+    seen = observe(damaged, "")
+    assert seen.missing == "broker-4 lacks records: broker-2 sent it a request (broker-2/1#7)"
+    assert {name for name, values in seen.values.items() if values} == {"election", "takeover", "propagation"}
+    assert (seen.doubtful, seen.phases, seen.cause) == (3, (), "unknown")
+    assert (observe(run, "").doubtful, observe(run, "").missing) == (0, "")
+
+
+def test_the_uncertainty_of_clocks_is_the_largest_one_of_the_values() -> None:
+    run = measured(killed_controller())
+    (failover,) = run.failovers
+    others = [
+        replace(failover, detection_within_ms=1.5),
+        replace(failover, detection_within_ms=2.25, outage_within_ms=9),
+    ]
+    within = observe(replace(run, failovers=tuple(others)), "").within
+    assert (within["detection"], within["outage"], within["takeover"]) == (2_250, 9_000, 0)
 
 
 def test_means_are_those_of_failovers_with_all_phases_and_causes_those_of_runs() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.understudy.history.compare.observations import group, observation
+from tests.understudy.history.compare.observations import group, incomplete, observation
 from understudy.history.compare.comparison import Comparison, compare
 from understudy.history.compare.groups import QUANTITIES, Observation, Quantity
 from understudy.history.compare.html_page import DRAWN_GROUPS, html_page
@@ -150,3 +151,77 @@ def test_json_has_the_numbers_in_the_units_it_names() -> None:
     assert -4_400 < outage["change"]["p50_difference"] < -3_600
     assert "change" not in long["quantities"]["outage"]
     assert page["worst"]["outage"][0]["command"].startswith("understudy replay runs/long-")
+
+
+CUT = [
+    incomplete(observation(f"cut-{number}", [6_000.0], session_timeout_ms=6000, fault="kill"), "broker-4 has no log", 2)
+    for number in range(5)
+]
+
+
+def test_the_pages_say_how_many_runs_are_left_out_and_why() -> None:
+    left_out = comparison(*CUT)
+    head = render(left_out).partition("\n\n")[0].splitlines()
+    assert head == [
+        "80 runs, 80 failovers, 2 groups by session_timeout_ms, fault",
+        "  compared with session_timeout_ms=6000",
+        "  5 runs left out, because records are missing; --incomplete also uses runs with missing records",
+        *(
+            line
+            for number in range(3)
+            for line in (f"    cut-{number}: broker-4 has no log", f"      understudy replay runs/cut-{number}")
+        ),
+        "    and 2 others; --json lists all",
+    ]
+    html = html_page(left_out)
+    assert (
+        "<p>5 runs left out, because records are missing; --incomplete also uses runs with missing records.</p>" in html
+    )
+    assert "<td>cut-0</td><td>broker-4 has no log</td><td><code>understudy replay runs/cut-0</code></td>" in html
+    page = json.loads(as_json(left_out))["incomplete"]
+    assert page["used"] is False
+    assert [run["run"] for run in page["runs"]] == [run.run for run in CUT]
+    assert page["runs"][0] == {
+        "run": "cut-0",
+        "missing": "broker-4 has no log",
+        "command": "understudy replay runs/cut-0",
+    }
+
+
+def test_the_pages_say_how_many_values_of_incomplete_runs_are_in_doubt() -> None:
+    runs = [*group("short", 4, 2_000, session_timeout_ms=2000), *CUT]
+    used = compare(runs, ("session_timeout_ms",), {}, incomplete=True)
+    text = "5 runs used in spite of missing records, without 10 values in doubt"
+    assert f"\n  {text}\n" in render(used)
+    assert f"<p>{text}.</p>" in html_page(used)
+    page = json.loads(as_json(used))
+    assert page["incomplete"]["used"] is True
+    assert [each["doubtful"] for each in page["groups"]] == [0, 10]
+
+
+def test_pages_of_complete_runs_on_one_clock_mention_neither_missing_records_nor_clocks() -> None:
+    page = render(comparison())
+    assert "missing" not in page
+    assert "clock" not in page
+
+
+def test_the_pages_state_the_uncertainty_of_clocks_and_the_verdict_below_it() -> None:
+    runs = [
+        replace(run, within=dict.fromkeys(run.within, 3_000_000))
+        for timeout in (2_000, 6_000)
+        for run in group(f"t{timeout}", 20, timeout, session_timeout_ms=timeout)
+    ]
+    off = compare(runs, ("session_timeout_ms",), {"session_timeout_ms": "6000"})
+    section = render(off).partition("outage, ms: ")[2].partition("\n\n")[0]
+    assert section.splitlines()[1] == "  clocks of several machines: values are right within ±3,000"
+    assert section.splitlines()[4].endswith(" below clock error")
+    assert '"below clock error": the difference may come from the clocks of several machines alone.' in render(off)
+    html = html_page(off)
+    assert "is ready; clocks of several machines: values are right within ±3,000" in html
+    assert ">below clock error</td>" in html
+    outage = json.loads(as_json(off))["groups"][0]["quantities"]["outage"]
+    assert (outage["within"], outage["change"]["within"], outage["change"]["verdict"]) == (
+        3_000.0,
+        6_000.0,
+        "below clock error",
+    )
