@@ -12,10 +12,11 @@ from typing import Final
 from pyspark.sql import Row, SparkSession
 
 from understudy.history.lake.ingest import find_logs, ingest
+from understudy.history.lake.lake import Lake
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 from understudy.spark.ingest_job import SparkEngine
 from understudy.spark.lake_tables import read_lake
-from understudy.trials.lessons.sweeping import TIMES, SweepRow, SweepTable
+from understudy.trials.lessons.sweeping import TIMES, SweepRow, SweepTable, complete_runs
 
 FIRST_FAILOVERS: Final = f"""
 SELECT sweep, run, {", ".join(f"coalesce({name}, 0D) AS {name}" for name in TIMES)}
@@ -48,6 +49,7 @@ def measure_in_spark(
     Raises:
         SparkFailed: Java did not start, or Spark does not run, or cannot read the lake.
         LakeError: there are no logs.
+        SweepNotRun: no run of a sweep is complete.
         OSError: the lake cannot be written.
     """
     with spark_context(settings, progress) as context:
@@ -58,8 +60,10 @@ def measure_in_spark(
 
 
 def _asked(session: SparkSession, lake: Path, sweeps: Sequence[Path], engine: str) -> list[SweepTable]:
-    read_lake(session, lake, "failovers").createOrReplaceTempView("failovers")
-    runs = [(number, folder.name) for number, sweep in enumerate(sweeps) for folder in sorted(sweep.iterdir())]
+    read_lake(session, lake, "failovers", incomplete=True).createOrReplaceTempView("failovers")
+    missing = Lake(lake).incomplete
+    complete = [complete_runs(sweep, missing) for sweep in sweeps]
+    runs = [(number, run) for number, found in enumerate(complete) for run in found]
     session.createDataFrame(runs, "sweep INT, run STRING").createOrReplaceTempView("sweeps")
     first = session.sql(FIRST_FAILOVERS).cache()
     first.createOrReplaceTempView("first_failovers")
@@ -69,9 +73,10 @@ def _asked(session: SparkSession, lake: Path, sweeps: Sequence[Path], engine: st
         SweepTable(
             rows=tuple(_row(row) for row in rows if row["sweep"] == number),
             facts={name: value for name, value in numbers[number].asDict().items() if name != "sweep"},
-            measured_by=f"{engine}, from a lake with {len(runs)} runs",
+            measured_by=f"{engine}, from a lake with {len(runs) + len(missing)} runs",
+            left_out=len(list(sweep.iterdir())) - len(complete[number]),
         )
-        for number in range(len(sweeps))
+        for number, sweep in enumerate(sweeps)
     ]
 
 

@@ -12,7 +12,7 @@ from understudy.clusters.values import Span
 from understudy.spark.context import SparkSettings
 from understudy.spark.sweep_job import measure_in_spark
 from understudy.trials.lessons.document import SweepPlan
-from understudy.trials.lessons.sweeping import keep_median, measure_in_python, run_sweep
+from understudy.trials.lessons.sweeping import SweepNotRun, keep_median, measure_in_python, run_sweep
 
 pytestmark = pytest.mark.xdist_group("spark sweep_job")
 
@@ -46,6 +46,28 @@ def test_spark_and_python_agree_to_the_last_digit(java: JavaRuntime, sweeps: lis
         assert ours.measured_by.startswith("Spark ")
         assert ours.measured_by.endswith("from a lake with 11 runs")
         assert theirs.measured_by == "Python"
+
+
+def test_runs_with_missing_records_are_left_out_and_counted(
+    java: JavaRuntime, sweeps: list[Path], tmp_path: Path
+) -> None:
+    """The first run of one sweep lacks the log of a broker, as does each run of another."""
+    cut, none = tmp_path / "cut", tmp_path / "none"
+    shutil.copytree(sweeps[1], cut)
+    first = min(cut.iterdir())
+    shutil.rmtree(first / "broker-2")
+    [table] = measure_in_python([cut])
+    assert (len(table.rows), table.facts["runs"], table.left_out) == (4, 4, 1)
+    assert first.name not in {row.run for row in table.rows}
+    [in_spark] = measure_in_spark([cut], tmp_path / "lake", SparkSettings.with_class_cache(java))
+    assert (in_spark.rows, in_spark.facts, in_spark.left_out) == (table.rows, table.facts, 1)
+    assert in_spark.measured_by.endswith("from a lake with 5 runs")
+    none.mkdir()
+    first.rename(none / first.name)
+    with pytest.raises(
+        SweepNotRun, match=f"none of the 1 runs is complete, for example {first.name}: .* lacks records"
+    ):
+        measure_in_python([none])
 
 
 def test_the_run_of_median_outage_is_kept(sweeps: list[Path], tmp_path: Path) -> None:

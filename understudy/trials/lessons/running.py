@@ -11,6 +11,7 @@ import msgspec
 
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.reader import read
+from understudy.history.writing import counted
 from understudy.trials.experiments.engines import ENGINES
 from understudy.trials.experiments.language.frozen import FrozenPlan, freeze
 from understudy.trials.experiments.report.verdict import Status, Verdict
@@ -174,4 +175,5 @@ def _measured(title: str, folder: Path, sweep: Path, table: SweepTable) -> SideR
     keep_median(sweep, table)
     (folder / FACTS).write_bytes(msgspec.json.encode(table.facts))
     (folder / TABLE).write_bytes(msgspec.json.encode(table.rows))
-    return replace(read_side(title, SIMULATED, folder), measured_by=table.measured_by)
+    without = f", without {counted(table.left_out, 'run')} with missing records" if table.left_out else ""
+    return replace(read_side(title, SIMULATED, folder), measured_by=f"{table.measured_by}{without}")

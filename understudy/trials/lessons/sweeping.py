@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Final, TypeAlias
 
 import msgspec
 
-from understudy.history.metrics.metrics import measure
-from understudy.history.reading.reader import read
+from understudy.history.metrics.completeness import first_evidence
+from understudy.history.metrics.metric_tables import RunMetrics
+from understudy.history.report.replay import replay_in_python
 from understudy.trials.lessons.document import SweepPlan
 from understudy.trials.sweep.cells import SIMULATOR, grid, unfinished_folder
 from understudy.trials.sweep.simulated import run_cell
@@ -47,11 +48,13 @@ class SweepTable(msgspec.Struct, frozen=True, kw_only=True):
         rows: one for each run, shortest outage first.
         facts: medians, extremes, and the share of the detections in all outages.
         measured_by: the program that computed the table.
+        left_out: the number of runs that are not in the table, because records of them are missing.
     """
 
     rows: tuple[SweepRow, ...]
     facts: dict[str, float]
     measured_by: str
+    left_out: int
 
 
 MeasureSweeps: TypeAlias = Callable[[Sequence[Path]], list[SweepTable]]
@@ -87,19 +90,45 @@ def keep_median(runs: Path, table: SweepTable) -> None:
 
 
 def measure_in_python(sweeps: Sequence[Path]) -> list[SweepTable]:
-    """Measure sweeps in this process. Raises SweepNotRun if a run has no failover."""
-    found = []
-    for sweep in sweeps:
-        rows = sorted(map(_row, sorted(sweep.iterdir())), key=lambda row: (row.outage_ms, row.run))
-        found.append(SweepTable(rows=tuple(rows), facts=sweep_facts(rows), measured_by=PYTHON))
-    return found
+    """Measure sweeps in this process.
+
+    Raises:
+        SweepNotRun: a run has no failover, or no run of a sweep is complete.
+    """
+    return [_measured(sweep) for sweep in sweeps]
 
 
-def _row(folder: Path) -> SweepRow:
-    failovers = measure(folder.name, read([folder]).records).failovers
-    if not failovers:
-        raise SweepNotRun(f"{folder.name}: there was no failover")
-    return SweepRow(run=folder.name, **{name: float(getattr(failovers[0], name) or 0) for name in TIMES})
+def _measured(sweep: Path) -> SweepTable:
+    found = replay_in_python([sweep]).runs
+    missing = {run.run: first_evidence(run.missing) for run in found if not run.is_complete}
+    complete = complete_runs(sweep, missing)
+    measured = {run.run: run for run in found}
+    if lost := [run for run in complete if run not in measured]:
+        raise SweepNotRun(f"{lost[0]}: there are no records")
+    rows = sorted((_row(measured[run]) for run in complete), key=lambda row: (row.outage_ms, row.run))
+    return SweepTable(rows=tuple(rows), facts=sweep_facts(rows), measured_by=PYTHON, left_out=len(missing))
+
+
+def complete_runs(sweep: Path, missing: Mapping[str, str]) -> list[str]:
+    """Return the runs of a sweep whose records are all there, sorted.
+
+    Args:
+        missing: the first evidence that records are missing, by run; it may also have runs of other sweeps.
+
+    Raises:
+        SweepNotRun: there is none.
+    """
+    runs = sorted(folder.name for folder in sweep.iterdir())
+    complete = [run for run in runs if run not in missing]
+    if not complete:
+        raise SweepNotRun(f"none of the {len(runs)} runs is complete, for example {runs[0]}: {missing[runs[0]]}")
+    return complete
+
+
+def _row(run: RunMetrics) -> SweepRow:
+    if not run.failovers:
+        raise SweepNotRun(f"{run.run}: there was no failover")
+    return SweepRow(run=run.run, **{name: float(getattr(run.failovers[0], name) or 0) for name in TIMES})
 
 
 def sweep_facts(rows: Sequence[SweepRow]) -> dict[str, float]:
