@@ -13,7 +13,11 @@ import pytest
 import understudy
 from devtools.pages.source import ROOT
 from tests.foundation.eventlog.stories import killed_controller
+from tests.understudy.history.lake.damaged_logs import write
+from tests.understudy.history.lake.incomplete import EVIDENCE, let_be_incomplete
+from understudy.history.metrics.completeness import IncompleteRunsLeftOut
 from understudy.history.metrics.metric_tables import TABLES
+from understudy.notebook import NoCompleteRun
 from understudy.page.export import page_of
 from understudy.page.runs import NoSuchRun
 
@@ -56,6 +60,27 @@ def test_without_pandas_a_table_says_what_installs_it(run: Path, monkeypatch: py
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'kafka-understudy\[notebook\]'"):
         understudy.table(run, "failovers")
+
+
+def test_a_table_of_many_runs_leaves_out_those_with_missing_records_and_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cut", "whole"):
+        write(killed_controller(name), tmp_path / name)
+    let_be_incomplete(monkeypatch, "cut")
+    with pytest.warns(IncompleteRunsLeftOut) as warned:
+        assert understudy.table(tmp_path, "failovers")["run"].tolist() == ["whole"]
+    assert str(warned[0].message) == (
+        f"1 of 2 runs in {tmp_path} are left out, because records are missing, for example cut: {EVIDENCE}; "
+        "incomplete=True also returns them"
+    )
+    assert Path(warned[0].filename) == Path(__file__)
+    assert understudy.table(tmp_path, "failovers", incomplete=True)["run"].tolist() == ["cut", "whole"]
+    assert understudy.table(tmp_path, "missing")["run"].tolist() == ["cut"]
+    assert understudy.table(tmp_path / "cut", "failovers")["run"].tolist() == ["cut"]
+    let_be_incomplete(monkeypatch, "cut", "whole")
+    with pytest.raises(NoCompleteRun, match=r"none of the 2 runs in .* is complete, for example cut: broker-4 lacks"):
+        understudy.table(tmp_path, "failovers")
 
 
 def test_a_run_is_shown_as_its_page_in_a_frame(run: Path) -> None:
