@@ -93,7 +93,10 @@ def test_a_live_run_puts_the_records_of_another_boot_on_this_machines_clock(tmp_
 
 def test_a_live_run_with_several_boots_says_so_and_does_not_know_its_uncertainty(tmp_path: Path) -> None:
     run = live_run(tmp_path, LiveClocks("boot-a", 1_700_000_000_000.0))
-    for facts in (run.facts(), (run.finish(), run.end(run.judge()), run.facts())[-1]):
+    while_live = run.facts()
+    run.finish()
+    run.end(run.judge())
+    for facts in (while_live, run.facts()):
         assert "the clocks of 2 boots" in facts["clocks_note"]
         reference, other = facts["clocks"]
         assert (reference["boot"], other["boot"]) == ("boot-a", "boot-b")

@@ -199,7 +199,7 @@ def assert_causes_first(records: Iterable[Envelope]) -> None:
 def figures_of(lines: dict[str, list[bytes]]) -> tuple[RunMetrics, RunClocks]:
     reading = read_lines(lines)
     ((run, clocks),) = reading.clocks.items()
-    return measure(run, reading.records, clocks), clocks
+    return measure(run, reading.records, reading.sequences, clocks), clocks
 
 
 def assert_same_figures(found: RunMetrics, expected: RunMetrics, within_ms: float) -> None:
