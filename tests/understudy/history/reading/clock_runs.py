@@ -204,7 +204,7 @@ def on_one_machine(draw: int = 1) -> list[Envelope]:
         cluster.run_for(8.0)
         controller.start()
         cluster.settle()
-        return [decode_record(line) for line in cluster.log_lines]
+    return [decode_record(line) for line in cluster.log_lines]
 
 
 def moved(
