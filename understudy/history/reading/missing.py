@@ -55,6 +55,11 @@ NO_ELECTION: Final = "no election"
 NOT_ENDED: Final = "not ended"
 """The testbed has not written its last record: the run has not ended yet, or the end of that log is missing."""
 
+_TESTBEDS: Final = (TESTBED, SIMULATOR)
+READING_US: Final = 5_000_000
+"""Time at the end of a run that has not ended in which a log may lack what others have: its files are read one after
+the other while they grow."""
+
 _BROKER: Final = re.compile(r"broker-(\d+)")
 _KILLS: Final = ("kill", "power_loss")
 _UNKNOWN: Final = "Unknown"
@@ -79,8 +84,7 @@ class MissingRecords(NamedTuple):
     kind: str
     """One of the constants of this module, for example `NO_END`."""
     evidence: str
-    """The evidence, as a sentence without a full stop, for example `broker-3 started as incarnation 6, so there was an
-    incarnation 5`."""
+    """The evidence, as a sentence without a full stop, for example `there is an incarnation 6`."""
     witness: str
     """The record that is the evidence, for example `broker-1/3#42`: node, incarnation, sequence number."""
 
@@ -100,7 +104,7 @@ def find_missing(run: RunRecords) -> tuple[MissingRecords, ...]:
         *logs.without_incarnation(),
         *logs.without_end(),
         *logs.without_testbed(),
-        *_without_election(run),
+        *_without_election(run, logs.settled_us),
     ]
     explained = {missing.node for missing in found}
     found += [missing for missing in logs.without_registration() if missing.node not in explained]
@@ -124,6 +128,9 @@ class _Logs:
         self._started = {at.incarnation: at for at in run.of(ProcessStarted)}
         self._exited = {at.incarnation: at.key.seq for at in run.of(ProcessExiting)}
         self._seen = {(at.data.node, at.data.incarnation): at for at in run.of(LogSeen)}
+        self._not_ended = self._testbeds_without_end()
+        self.settled_us = self._signs.last_us - (READING_US if self._not_ended else 0)
+        """The end of the time whose records have all been read, however late in the reading a log was read."""
 
     # ------------------------------------------------------------------ sequence numbers
 
@@ -147,7 +154,7 @@ class _Logs:
         """Yield the nodes that have no record, though others name them or count them."""
         registered = {broker_node(at.data.broker_id) for at in self._run.of(BrokerRegistered)}
         known = {*self._numbers, *registered, *_nodes_without_log(self._run)}
-        named = _named(self._run, known)
+        named = {node: found for node, found in _named(self._run, known).items() if found[1].us <= self.settled_us}
         for node, (evidence, key) in named.items():
             yield MissingRecords(0, self._signs.last_us, node, 0, NO_LOG, evidence, _name(key))
         if self._seen:
@@ -278,13 +285,17 @@ class _Logs:
             lacking = (
                 self._registered.get((broker_node(channel[0]), channel[2])) if known is None else known.incarnation
             )
-            if lacking is not None and (known is None or known.data.correlation_id < number):
+            if lacking is None or key.us > self.settled_us:
+                continue
+            if known is None or known.data.correlation_id < number:
                 found.setdefault(lacking, (evidence, key))
         elected = {at.data.epoch: at.incarnation for at in self._run.of(ControllerElected)}
         for channel, at in received.items():
-            sender = elected.get(at.data.controller_epoch)
             # An imported log, whose requests have no version, lacks requests by its nature.
-            if sender is not None and at.data.api_version >= 0 and sent.get(channel, -1) < at.data.correlation_id:
+            sender = elected.get(at.data.controller_epoch)
+            if sender is None or at.data.api_version < 0 or at.us > self.settled_us:
+                continue
+            if sent.get(channel, -1) < at.data.correlation_id:
                 found.setdefault(sender, (f"{at.node} received its {at.data.api} #{at.data.correlation_id}", at.key))
         return found
 
@@ -300,7 +311,8 @@ class _Logs:
         received = {_channel(at) for at in self._run.received}
         for channel, (_, evidence, key) in self._channels[1].items():
             node, epoch = broker_node(channel[0]), channel[2]
-            if channel in received or (node, epoch) in self._registered or node not in self._numbers:
+            is_known = channel in received or (node, epoch) in self._registered
+            if is_known or node not in self._numbers or key.us > self.settled_us:
                 continue
             earlier = [own for (name, other), own in self._registered.items() if name == node and other < epoch]
             later = [own for (name, other), own in self._registered.items() if name == node and other > epoch]
@@ -341,30 +353,47 @@ class _Logs:
 
     def without_testbed(self) -> Iterator[MissingRecords]:
         """Yield that the log of the testbed is missing, or that it has not been ended."""
-        beds = [node for node in (TESTBED, SIMULATOR) if node in self._numbers]
-        if not beds:
-            for at in self._run.of(ProcessStarted):
-                if at.data.has_testbed:
-                    node = TESTBED if at.data.pid else SIMULATOR
-                    evidence = f"{at.node} was started beside a testbed"
-                    yield MissingRecords(0, self._signs.last_us, node, 0, NO_LOG, evidence, _name(at.key))
-                    return
-        for node in beds:
-            newest = (node, self._numbers[node][-1])
-            if newest in self._started and newest not in self._exited:
-                from_us = self._signs.end_of(newest)
-                evidence = "it has no ProcessExiting: the run has not ended, or the end of this log is missing"
-                witness = f"{node}/{newest[1]}#{self._run.last_seq(newest)}"
-                yield MissingRecords(from_us, self._signs.last_us, *newest, NOT_ENDED, evidence, witness)
+        for incarnation in self._not_ended:
+            yield MissingRecords(
+                from_us=self._signs.end_of(incarnation),
+                until_us=self._signs.last_us,
+                node=incarnation[0],
+                incarnation=incarnation[1],
+                kind=NOT_ENDED,
+                evidence="it has no ProcessExiting: the run has not ended, or the end of this log is missing",
+                witness=f"{incarnation[0]}/{incarnation[1]}#{self._run.last_seq(incarnation)}",
+            )
+        if any(node in self._numbers for node in _TESTBEDS):
+            return
+        for at in self._run.of(ProcessStarted):
+            if at.data.has_testbed:
+                node = TESTBED if at.data.pid else SIMULATOR
+                evidence = f"{at.node} was started beside a testbed"
+                yield MissingRecords(0, self._signs.last_us, node, 0, NO_LOG, evidence, _name(at.key))
+                return
+
+    def _testbeds_without_end(self) -> list[Incarnation]:
+        """Return the testbeds whose last incarnation has no `ProcessExiting`."""
+        newest = [(node, self._numbers[node][-1]) for node in _TESTBEDS if node in self._numbers]
+        return [
+            incarnation for incarnation in newest if incarnation in self._started and incarnation not in self._exited
+        ]
 
     # ------------------------------------------------------------------ records by what they name
 
     @cached_property
     def _faults(self) -> Mapping[str, Sequence[At[FaultInjected]]]:
+        if _has_containers(self._run):
+            return {}
         return grouped((at.data.target, at) for at in self._run.of(FaultInjected))
 
 
 # ------------------------------------------------------------------ nodes that others name
+
+
+def _has_containers(run: RunRecords) -> bool:
+    """Whether faults have the names of services, which may differ from the names of nodes."""
+    return any(at.data.world == "containers" for at in run.of(RunDescribed))
 
 
 def _channel(at: At[RequestReceived]) -> _Channel:
@@ -403,8 +432,8 @@ def _names(run: RunRecords, known: set[int]) -> Iterator[tuple[str, Key, str]]:
         for sent in run.of(RequestSent):
             if sent.data.to in unknown:
                 yield broker_node(sent.data.to), sent.key, f"{sent.node} sent it a request"
-    if any(at.data.world == "containers" for at in run.of(RunDescribed)):
-        return  # faults have the names of services
+    if _has_containers(run):
+        return
     for fault in run.of(FaultInjected):
         if _broker_id(fault.data.target) is not None:
             yield fault.data.target, fault.key, f"{fault.node} recorded a fault of it: {fault.data.fault}"
@@ -413,7 +442,7 @@ def _names(run: RunRecords, known: set[int]) -> Iterator[tuple[str, Key, str]]:
 # ------------------------------------------------------------------ elections
 
 
-def _without_election(run: RunRecords) -> Iterator[MissingRecords]:
+def _without_election(run: RunRecords, settled_us: int) -> Iterator[MissingRecords]:
     """Yield the controller epochs that no node was elected for, those between two elections together.
 
     A broker that is killed between its election and its record leaves an epoch that no other node receives.
@@ -422,7 +451,7 @@ def _without_election(run: RunRecords) -> Iterator[MissingRecords]:
         return  # one of them may have been the controller
     elections = {at.data.epoch: at for at in reversed(run.of(ControllerElected))}
     seen = firsts((at.epoch, at.key) for at in run.epochs)
-    received = [epoch for epoch in seen if epoch not in elections]
+    received = [epoch for epoch, key in seen.items() if epoch not in elections and key.us <= settled_us]
     epochs = sorted(elections)
     for before, after in pairwise((None, *epochs, None)):
         inside = sorted(

@@ -452,6 +452,23 @@ def test_a_verb_ends_its_own_log_of_faults() -> None:
     assert stretches(logs) == [(NO_END, "testbed", 1)], "the second verb has found one record more"
 
 
+def test_the_logs_of_a_run_that_has_not_ended_are_read_one_after_the_other() -> None:
+    """A broker's log was read before the controller received its answer; the controller's log was read after that."""
+    logs = failover(boot="")
+    del logs.lines["testbed-0001-0001.jsonl"][-4:]
+    del logs.lines["broker-3-0001-0001.jsonl"][3:]
+    logs.node("broker-1", 2).saw_controller_epoch(3)
+    logs.write(9001, "broker-1", BrokersChanged(new=(4,), dead=(), bounced=(), live=(1, 2, 3, 4)))
+    assert stretches(logs) == [(NOT_ENDED, "testbed", 1)]
+    logs.write(14_001, "broker-2", StepReached(step="five seconds later"))
+    assert stretches(logs) == [
+        (NO_LOG, "broker-4", 0),
+        (NO_END, "broker-3", 1),
+        (NO_ELECTION, "", 0),
+        (NOT_ENDED, "testbed", 1),
+    ]
+
+
 # ------------------------------------------------------------------ words
 
 
