@@ -30,7 +30,7 @@ from understudy.history.metrics.metric_tables import (
 )
 from understudy.history.metrics.metrics import nearest_rank
 from understudy.history.reading.findings import LogFinding
-from understudy.history.reading.missing import NOT_ENDED
+from understudy.history.reading.missing import NO_ELECTION, NOT_ENDED
 from understudy.history.reading.run_records import micros
 from understudy.history.report.figures import Figures, padded
 from understudy.history.report.replay import Replay, worst_partitions
@@ -380,7 +380,7 @@ def _stretches(missing: Sequence[Missing]) -> list[str]:
 
 def _writer(row: Missing) -> str:
     if not row.node:
-        return "a node"
+        return "a controller" if row.kind == NO_ELECTION else "a broker"
     return row.node if row.incarnation is None else f"{row.node}/{row.incarnation}"
 
 

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
-from understudy.history.metrics.metric_tables import RunMetrics
+from understudy.history.metrics.metric_tables import Missing, RunMetrics
 from understudy.history.metrics.metrics import measure
-from understudy.history.reading.findings import GAP, LogFinding
+from understudy.history.reading.findings import GAP, TORN_LINE, LogFinding
+from understudy.history.reading.missing import NO_ELECTION, NO_END, NOT_ENDED
 from understudy.history.reading.reader import read_lines
 from understudy.history.report.replay import Replay
 from understudy.history.report.report import PAGE, render
@@ -109,3 +110,58 @@ def test_control_characters_in_a_log_are_escaped() -> None:
     page = render(dataclasses.replace(killed(), runs=(hostile,)))
     assert all(sign.isprintable() or sign == "\n" for sign in page)
     assert "\\x1b[31mkill\\x0a" in page
+
+
+def missing(node: str, number: int, kind: str = NO_END) -> Missing:
+    return Missing(
+        node=node,
+        incarnation=number,
+        from_ms=3000.5,
+        until_ms=9000,
+        kind=kind,
+        evidence=f"testbed saw {number} records of it, and there are 5",
+        witness="testbed/1#9",
+    )
+
+
+def incomplete(*rows: Missing, findings: tuple[LogFinding, ...] = ()) -> Replay:
+    whole = killed()
+    run = msgspec.structs.replace(whole.runs[0], missing=rows)
+    return dataclasses.replace(whole, runs=(run,), findings=findings)
+
+
+def logs_of(page: str) -> list[str]:
+    lines = page.splitlines()
+    return lines[next(number for number, line in enumerate(lines) if line.startswith("Logs: ")) :]
+
+
+def test_the_page_of_an_incomplete_run_lists_the_records_that_are_missing() -> None:
+    assert logs_of(render(incomplete(missing("broker-3", 6)))) == [
+        "Logs: 50 lines, incomplete: records are missing in 1 place",
+        "  broker-3/6 from 3.001 s to 9.000 s, no end: testbed saw 6 records of it, and there are 5",
+        "    (testbed/1#9)",
+    ]
+    torn = (LogFinding("a.jsonl", 7, TORN_LINE, ""),)
+    page = logs_of(render(incomplete(*(missing("broker-3", number) for number in range(1, 9)), findings=torn)))
+    assert page[:2] == [
+        "Logs: 50 lines, 1 finding, incomplete: records are missing in 8 places",
+        "  torn line (a.jsonl:7)",
+    ]
+    assert [line for line in page if line.startswith("  broker-3/")][-1].startswith("  broker-3/5 ")
+    assert page[-1] == "  … and 3 more"
+
+
+def test_the_page_of_a_run_that_goes_on_says_so() -> None:
+    page = logs_of(render(incomplete(missing("testbed", 1, NOT_ENDED))))
+    assert page[0] == "Logs: 50 lines, not ended"
+    assert page[1].startswith("  testbed/1 from 3.001 s to 9.000 s, not ended: ")
+
+
+def test_the_page_of_many_runs_counts_the_incomplete_ones() -> None:
+    row = missing("", 0, NO_ELECTION)
+    first = incomplete(missing("broker-3", 6), msgspec.structs.replace(row, incarnation=None)).runs[0]
+    second = msgspec.structs.replace(killed().runs[0], run="run-2")
+    assert logs_of(render(dataclasses.replace(killed(), runs=(first, second)))) == [
+        "Logs: 50 lines, 1 of 2 runs incomplete",
+        "  run-1, incomplete: records are missing in 2 places: a controller, broker-3/6",
+    ]
