@@ -425,7 +425,7 @@ class Missing(Table, frozen=True, kw_only=True, gc=False):
     """The node's first record after the stretch; the run's last record without one."""
     kind: str
     """`no log`, `no incarnation`, `no end`, `no records` (sequence numbers are missing), `no election` or `not ended`:
-    the testbed has written no last record, because the run goes on or the end of that log is missing."""
+    the testbed has written no last record, because the run has not ended or the end of that log is missing."""
     evidence: str
     """The evidence, in words."""
     witness: str

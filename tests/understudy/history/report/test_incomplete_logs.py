@@ -22,7 +22,7 @@ CUTS = 25
 
 
 def figures(replay: Replay) -> tuple[RunMetrics, ...]:
-    """Return the tables without the rows about what is missing."""
+    """Return the tables without the rows about missing records."""
     return tuple(msgspec.structs.replace(run, missing=()) for run in replay.runs)
 
 
@@ -62,7 +62,7 @@ def test_each_cut_of_each_log_of_a_failover_is_said() -> None:
 
 @pytest.mark.parametrize("seed", range(1, 1 + share_of("incomplete-logs")))
 def test_a_part_that_is_missing_of_a_simulated_run_is_said(seed: int, tmp_path: Path) -> None:
-    """Only these logs have several incarnations that were killed, lost answers and elections that nobody won.
+    """Only these logs have several incarnations that were killed, lost answers and elections without a winner.
 
     Each file is removed, and others lose their end, their beginning, a part of a line or lines between.
     """

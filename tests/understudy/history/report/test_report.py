@@ -151,7 +151,7 @@ def test_the_page_of_an_incomplete_run_lists_the_records_that_are_missing() -> N
     assert page[-1] == "  … and 3 more"
 
 
-def test_the_page_of_a_run_that_goes_on_says_so() -> None:
+def test_the_page_of_a_run_that_has_not_ended_says_so() -> None:
     page = logs_of(render(incomplete(missing("testbed", 1, NOT_ENDED))))
     assert page[0] == "Logs: 50 lines, not ended"
     assert page[1].startswith("  testbed/1 from 3.001 s to 9.000 s, not ended: ")
