@@ -19,6 +19,7 @@ from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.row_tables import ROW_TABLES
 from understudy.history.reading.file_marks import FileMark, mark
 from understudy.history.reading.findings import LogFinding
+from understudy.history.reading.missing import find_missing
 from understudy.history.reading.run_records import RunRecords
 from understudy.history.report.replay import Measured, read_and_measure, without_garbage_collection
 from understudy.history.report.runs import RunFiles
@@ -171,8 +172,9 @@ class _Tables:
         for name in TABLES:
             content = getattr(metrics, name)
             self._extend(name, metrics.run, content if isinstance(content, tuple) else (content,))
+        missing = find_missing(records)
         for name in ROW_TABLES:
-            self._extend(name, metrics.run, row_tables.rows(name, records))
+            self._extend(name, metrics.run, row_tables.rows(name, records, missing))
 
     def _extend(self, name: str, run: str, rows: Iterable[msgspec.Struct]) -> None:
         left = iter(rows)

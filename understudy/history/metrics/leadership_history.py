@@ -81,7 +81,7 @@ class LeadershipHistory:
         for partitions in history._topics.values():
             for partition in partitions.values():
                 if partition.last is not None:
-                    leaderless = history._leaderless(partition.last, end)
+                    leaderless = history._leaderless(partition.last)
                     history._end_span(partition, end.us, leaderless, is_last=True)
         yield from ended
 
@@ -134,10 +134,10 @@ class LeadershipHistory:
         if before is not None:
             if state.writer_epoch < before.writer_epoch:
                 return
-            until = instant(state.key)
-            leaderless = self._leaderless(before, until)
-            history.leaderless_us += leaderless.us
-            history.leaderless_within_us += leaderless.within_us
+            leaderless = self._leaderless(before, state.key)
+            if leaderless is not _NOT_LEADERLESS:
+                history.leaderless_us += leaderless.us
+                history.leaderless_within_us += leaderless.within_us
             self._end_span(history, state.key.us, leaderless)
         history.last, history.is_elected = state, False
         now = state.leadership
@@ -173,15 +173,17 @@ class LeadershipHistory:
             )
         )
 
-    def _leaderless(self, state: _State, until: Instant) -> _Leaderless:
-        """Return for how long a partition in some state was without a leader before `until` and the run's end."""
+    def _leaderless(self, state: _State, following: Key | None = None) -> _Leaderless:
+        """Return for how long a partition in some state was without a leader before the following state and the run's
+        end."""
         if state.leadership is None:
             return _NOT_LEADERLESS
         is_led = state.leadership.leader >= 0
         spells = self._down.get(broker_node(state.leadership.leader), ()) if is_led else (_ALWAYS_DOWN,)
         if not spells:
             return _NOT_LEADERLESS
-        since, until = min(instant(state.key), self._end), min(until, self._end)
+        since = min(instant(state.key), self._end)
+        until = self._end if following is None else min(instant(following), self._end)
         first = bisect_right(spells, since.us, key=_up_us)
         last = bisect_left(spells, until.us, key=_fell_us)
         total = within = 0
@@ -195,7 +197,7 @@ class LeadershipHistory:
         last = history.last
         assert last is not None, "a partition has a history because it has a state"
         now = last.leadership
-        leaderless = self._leaderless(last, self._end)
+        leaderless = self._leaderless(last)
         return PartitionNumbers(
             topic=topic,
             partition=partition,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from functools import cached_property
+from typing import TypeVar
 
 from understudy.foundation.eventlog.records import (
     EventEnded,
@@ -189,20 +190,24 @@ def rows(name: str, run: RunRecords, missing: Sequence[MissingRecords] | None = 
     Raises:
         msgspec.MsgspecError, OSError: as `metrics.measure_records`.
     """
-    missing = find_missing(run) if missing is None else missing
-    reigns = find_reigns(run)
-    end = end_of_run(run, reigns)
-    doubts = Doubts(run, missing, reigns, end) if missing else None
-    return _ROWS[name](_Run(run, reigns, end, doubts))
+    return _ROWS[name](_Run(run, find_missing(run) if missing is None else missing))
 
 
-class _Run(NamedTuple):
-    """A run, and the columns in doubt of its rows; None if no record is missing."""
+class _Run:
+    """A run, its reigns, and the columns in doubt of its rows, as far as a table needs them."""
 
-    records: RunRecords
-    reigns: list[ReignTimes]
-    end: Instant
-    doubts: Doubts | None
+    def __init__(self, records: RunRecords, missing: Sequence[MissingRecords]) -> None:
+        self.records = records
+        self.doubts = Doubts(records, missing, self.reigns, self.end) if missing else None
+        """None if no record is missing."""
+
+    @cached_property
+    def reigns(self) -> list[ReignTimes]:
+        return find_reigns(self.records)
+
+    @cached_property
+    def end(self) -> Instant:
+        return end_of_run(self.records, self.reigns)
 
 
 def _request_rows(given: _Run) -> Iterator[Table]:

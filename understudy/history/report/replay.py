@@ -19,6 +19,7 @@ from understudy.history.metrics.metric_tables import PartitionNumbers, RunMetric
 from understudy.history.metrics.metrics import measure_records
 from understudy.history.metrics.row_tables import ROW_TABLES, rows
 from understudy.history.reading.findings import LogFinding
+from understudy.history.reading.missing import find_missing
 from understudy.history.reading.reader import FoundFiles, RunsReading, find_files, read_runs
 from understudy.history.reading.run_records import RunRecords
 from understudy.history.report.runs import FoundLogs, RunFiles, joined, logs_in
@@ -147,8 +148,9 @@ def row_table_rows(group: RunFiles) -> Iterator[tuple[str, str, list[Table]]]:
     with without_garbage_collection():
         _, records = read_and_measure(group)
         for run, found in records.items():
+            missing = find_missing(found)
             for name in ROW_TABLES:
-                yield name, run, list(rows(name, found))
+                yield name, run, list(rows(name, found, missing))
 
 
 def for_page(result: Measured) -> Measured:
