@@ -59,7 +59,7 @@ def of_records(
         clocks: the clocks by which their times were aligned.
     """
     first_us = min((micros(record.mono_ms) for record in records), default=0)
-    return _of_run(RunRecords.from_envelopes(records, sequences), clocks, first_us)
+    return _of_run(RunRecords.from_envelopes(records, sequences, clocks), clocks, first_us)
 
 
 def of_folder(folder: Path, run: str, first_us: int) -> Completeness:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from understudy.foundation.eventlog.records import Envelope, ProcessStarted
-from understudy.history.reading.clocks import Incarnation
+from understudy.history.reading.clocks import REFERENCE, WALL_CLOCK, Incarnation
 
 
 class _OtherClock(NamedTuple):
@@ -58,8 +58,8 @@ class LiveClocks:
         for incarnation, other in sorted(self._others.items()):
             boots.setdefault((other.machine, other.boot), []).append(incarnation)
         rows = [
-            ((self._machine, self._boot), "reference", []),
-            *((boot, "wall clock", own) for boot, own in boots.items()),
+            ((self._machine, self._boot), REFERENCE, []),
+            *((boot, WALL_CLOCK, own) for boot, own in boots.items()),
         ]
         return {
             "clocks": [

@@ -156,7 +156,7 @@ def finished_run(
     run = PageRun(wanted or runs[0], text_of(Path(paths[0].resolve().name)), level=level)
     run.findings = list(reading.findings)
     records = tuple(record for record in reading.records if record.run == run.name)
-    run.completeness = of_records(records, reading.sequences)
+    run.completeness = of_records(records, reading.sequences, reading.clocks[run.name])
     if window is None:
         run.add(records)
     else:

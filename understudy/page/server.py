@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
+import msgspec
 from starlette.types import ASGIApp
 
 from understudy.brokers.machine.clock_identity import clock_identity
@@ -19,7 +20,9 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.http_thread import ANY_PORT, HttpThread, address_of, hosts_of, is_loopback, listen
 from understudy.clusters.processes.run_folder import NotARunFolder, read_cluster_file
 from understudy.foundation.eventlog.files import log_files
+from understudy.history.reading.clock_evidence import ClockSigns
 from understudy.history.reading.following import RunTail
+from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
 from understudy.history.report.replay import without_garbage_collection
 from understudy.history.report.runs import find_runs
 from understudy.page.app import application
@@ -179,7 +182,8 @@ def open_run(paths: Sequence[Path], wanted: str | None = None) -> tuple[PageRun,
     """Return the run at some paths, its run folder if there is one, and a function that says whether it has ended.
 
     A run folder whose cluster is running becomes a `LiveRun`, and so does one whose logs are large: its records are
-    shown while they are read, in the order of the clock. Anything else is read at once.
+    shown while they are read, in the order of the clock. Anything else is read at once, also large logs of several
+    clocks, as these are aligned by all records.
 
     Raises:
         NoSuchRun: there is no log, or there are several runs.
@@ -197,8 +201,10 @@ def open_run(paths: Sequence[Path], wanted: str | None = None) -> tuple[PageRun,
     missing = [path for path in paths if not path.exists()]
     if missing:
         raise NoSuchRun(f"{missing[0]} does not exist; give a run folder or the files of an event log")
-    if folder is not None and RunTail(folder).size > LARGE_BYTES and (name := wanted or _only_run(folder)) is not None:
-        return LiveRun(folder, name, is_over=True), folder, lambda: True
+    if folder is not None and RunTail(folder).size > LARGE_BYTES:
+        name = wanted or _only_run(folder)
+        if name is not None and not _may_have_several_clocks(folder, name):
+            return LiveRun(folder, name, is_over=True), folder, lambda: True
     return finished_run(paths, wanted), folder, lambda: True
 
 
@@ -206,6 +212,21 @@ def _only_run(folder: Path) -> str | None:
     """Return the id of the run to which all logs of a folder belong; None if there are several runs or none."""
     runs = runs_in(folder)
     return runs.pop() if len(runs) == 1 else None
+
+
+def _may_have_several_clocks(folder: Path, run: str) -> bool:
+    """Return whether the incarnations of a run may have several clocks, by the first lines that can be read."""
+    signs = ClockSigns()
+    for node in RunTail(folder).nodes():
+        for file in log_files(node.folder):
+            try:
+                with file.path.open("rb") as stream:
+                    header = decode_header(stream.readline(MAX_LINE_BYTES + 2))
+            except (msgspec.MsgspecError, OSError):
+                continue  # the damage is found where the log is read
+            if header.run == run:
+                signs.add(header)
+    return signs.may_be_several
 
 
 def runs_in(folder: Path) -> set[str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.foundation.eventlog.stories import killed_controller
 from tests.understudy.page.incomplete_runs import on_two_clocks, without_controller, write, write_run
 from tests.understudy.page.test_export import facts_and_records
 from understudy.history.reading.clocks import ClockPoint, MachineClock, RunClocks
 from understudy.history.reading.reader import read_lines
+from understudy.page import server
 from understudy.page.completeness import of_records
 from understudy.page.export import page_of
 from understudy.page.live import LiveRun
@@ -106,3 +109,26 @@ def test_a_live_run_with_several_boots_says_so_and_does_not_know_its_uncertainty
 def test_a_live_run_whose_boot_is_not_known_is_on_one_clock(tmp_path: Path) -> None:
     run = live_run(tmp_path, LiveClocks("", 0.0))
     assert (run.facts()["clocks"], run.facts()["clocks_note"]) == ([], "")
+
+
+def test_a_finished_run_is_in_the_time_of_its_reference_clock(tmp_path: Path) -> None:
+    run = finished_run([write(on_two_clocks(), tmp_path / "run")])
+    facts = run.facts()
+    assert [clock["boot"] for clock in facts["clocks"]] == ["boot-a", "boot-b"]
+    assert facts["clocks"][0]["evidence"] == "reference"
+    assert (facts["first_us"], facts["last_us"]) == (FIRST_US, 9_200_000)
+    elected = [json.loads(each) for each in run.chunks.since(0, 1_000) if b'"ControllerElected"' in each]
+    [second] = [record[0] for record in elected if record[8]["epoch"] == 2]
+    [[(_, within), *_]] = [clock["points"] for clock in facts["clocks"] if clock["boot"] == "boot-b"]
+    assert abs(second - 6_010_000) <= within
+
+
+def test_large_logs_of_several_clocks_are_aligned_before_they_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "LARGE_BYTES", 1_000)
+    one, two = write_run(killed_controller().lines, tmp_path / "one"), write_run(on_two_clocks(), tmp_path / "two")
+    assert isinstance(server.open_run([one])[0], LiveRun)
+    run, folder, has_ended = server.open_run([two])
+    assert not isinstance(run, LiveRun)
+    assert (folder, has_ended(), len(run.facts()["clocks"])) == (two, True, 2)

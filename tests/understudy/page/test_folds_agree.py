@@ -115,7 +115,10 @@ def test_of_a_run_without_its_second_controller(scripts: Page) -> None:
 
 
 def test_of_a_run_on_two_clocks(scripts: Page) -> None:
-    require_agreement(scripts, read_lines(on_two_clocks()).records)
+    records = read_lines(on_two_clocks()).records
+    require_agreement(scripts, records)
+    one_clock = read_lines(killed_controller().lines).records
+    assert [(each.node, each.seq) for each in records] == [(each.node, each.seq) for each in one_clock]
 
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)

@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import SCREENSHOTS, drawn, press, understudy
-from tests.understudy.page.incomplete_runs import on_two_clocks, without_controller, write_run
+from tests.understudy.page.incomplete_runs import on_two_clocks, without_controller, write, write_run
 from understudy.page.live import LiveRun
 from understudy.page.server import PageServer
 
@@ -63,7 +63,7 @@ def test_a_card_in_a_stretch_shows_the_last_state_on_record_and_the_evidence_on_
     expect(broker.locator(".role")).to_have_text(re.compile(r"^leads \d+ \?, follows \d+ \?$"))
     expect(broker.locator("details.missing p")).not_to_be_visible()
     broker.locator("summary").click()
-    expect(broker.locator("details.missing p")).to_contain_text("broker-")
+    expect(broker.locator("details.missing p")).to_contain_text("evidence: ")
     expect(opened.locator("#missing-now")).to_contain_text("Records of broker 1, broker 3 are missing at this moment")
     opened.screenshot(path=SCREENSHOTS / "missing.png", full_page=True)
     press(opened, "Home", "f")
@@ -135,3 +135,22 @@ def test_a_live_page_says_that_wall_clocks_align_its_boots(page: Page, tmp_path:
         expect(page.locator("#clocks-rows li")).to_have_count(3)
         page.keyboard.press("End")
         expect(page.locator("#znode-epoch output")).to_have_text("2")
+
+
+def test_a_page_on_two_clocks_lists_them_and_each_time_has_its_uncertainty(page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    understudy("page", str(write(on_two_clocks(), tmp_path / "logs")), "-o", str(file))
+    page.goto(file.as_uri() + "#at=broker-2.1.6")
+    expect(page.locator("body")).to_have_attribute("data-ready", "true")
+    expect(page.locator("#missing-mark")).not_to_be_visible()
+    rows = page.locator("#clocks-rows li")
+    expect(rows).to_have_text(
+        [
+            "host of boot-a, boot boot-a: broker 1, broker 3, testbed; the reference",
+            re.compile(r"^host of boot-b, boot boot-b: broker 2; ± [\d.]+ (µs|ms|s) at most, by the wall clock$"),
+        ]
+    )
+    expect(page.locator("#why .line")).to_contain_text(re.compile(r"broker-2, .*, at its time ± [\d.]+ (µs|ms|s)$"))
+    page.goto(file.as_uri() + "#at=broker-1.1.4")
+    expect(page.locator("#why .line")).to_contain_text("broker-1, incarnation 1, line 4: ")
+    expect(page.locator("#why .line")).not_to_contain_text("±")
