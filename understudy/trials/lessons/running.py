@@ -10,7 +10,9 @@ from typing import Final
 import msgspec
 
 from understudy.foundation.eventlog.records import Envelope
+from understudy.history.reading.missing import NOT_ENDED, find_missing
 from understudy.history.reading.reader import read
+from understudy.history.reading.run_records import RunRecords
 from understudy.history.writing import counted
 from understudy.trials.experiments.engines import ENGINES
 from understudy.trials.experiments.language.frozen import FrozenPlan, freeze
@@ -134,13 +136,23 @@ def side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
 
 
 def read_side(title: str, world: str, folder: Path) -> SideRun:
-    """Read the files of a run in its folder. Raises OSError, and msgspec.MsgspecError if a file is damaged."""
+    """Read the files of a run in its folder.
+
+    Raises:
+        LessonNotShown: records of the run are missing, so that numbers of the lesson would be wrong.
+        OSError: a file cannot be read.
+        msgspec.MsgspecError: a file is damaged.
+    """
     table = folder / TABLE
+    reading = read([folder])
+    for missing in find_missing(RunRecords.from_envelopes(reading.records, reading.sequences)):
+        if missing.kind != NOT_ENDED:
+            raise LessonNotShown(f"{title}: {missing}")
     return SideRun(
         title=title,
         world=world,
         folder=folder,
-        records=read([folder]).records,
+        records=reading.records,
         facts=msgspec.json.decode((folder / FACTS).read_bytes(), type=dict[str, float]),
         table=msgspec.json.decode(table.read_bytes(), type=tuple[SweepRow, ...]) if table.exists() else (),
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.understudy.trials.lessons.simulated import shown
 from understudy.trials.lessons.recording import BadRecording, content_hash, described, pack, unpack
+from understudy.trials.lessons.running import LessonNotShown
 
 
 def test_what_is_packed_is_unpacked(tmp_path: Path) -> None:
@@ -45,4 +47,16 @@ def test_a_damaged_or_missing_archive_is_named(tmp_path: Path) -> None:
     pack(lesson, folder, archive)
     archive.write_bytes(archive.read_bytes()[:2_000])
     with pytest.raises(BadRecording, match="it is damaged"):
+        unpack(lesson, archive, tmp_path / "runs")
+
+
+def test_a_recording_without_the_log_of_a_broker_is_refused(tmp_path: Path) -> None:
+    lesson, _, _, folder = shown("shutdown")
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    (log,) = (copy / "one").rglob("broker-2-0001-0001.jsonl")
+    log.unlink()
+    archive = tmp_path / "shutdown.tar.xz"
+    pack(lesson, copy, archive)
+    with pytest.raises(LessonNotShown, match=r"records missing: broker-2, from 0\.000 s"):
         unpack(lesson, archive, tmp_path / "runs")

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from understudy.clusters.values import duration
+from understudy.history.metrics.metric_tables import PHASES, Failover
+from understudy.history.report.figures import Figures
 from understudy.history.writing import Html, counted, element, joined, note, page, table
 from understudy.trials.experiments.report.verdict import Expected, Status, StepDone, Verdict
 
@@ -97,6 +99,7 @@ def _failovers(verdict: Verdict) -> Iterator[str]:
     if not verdict.failovers:
         yield "No controller failover."
         return
+    figures = Figures()
     head = ("epoch", "from", "to", "cause", "detection", "election", "takeover", "propagation", "without a controller")
     rows = [
         (
@@ -104,12 +107,23 @@ def _failovers(verdict: Verdict) -> Iterator[str]:
             f"broker {each.previous_broker}",
             f"broker {each.broker}",
             each.cause,
-            *map(_time, (each.detection_ms, each.election_ms, each.takeover_ms, each.propagation_ms, each.outage_ms)),
+            *(_phase(each, f"{phase}_ms", figures) for phase in (*PHASES, "outage")),
         )
         for each in verdict.failovers
     ]
     yield table(head, rows)
     yield note("Detection is mostly ZooKeeper's session timeout.")
+    yield from map(note, map(str.strip, figures.legend()))
+
+
+def _phase(failover: Failover, column: str, figures: Figures) -> str:
+    """Return a time of a failover, with its uncertainty and its doubt; empty if the run does not have it."""
+    ms: float | None = getattr(failover, column)
+    if ms is None:
+        return ""
+    if getattr(failover, f"{column.removesuffix('_ms')}_within_ms", None):
+        return figures.ms(failover, column)
+    return figures.text(_time(ms), failover, column)
 
 
 def _time(ms: float | None) -> str:

@@ -20,7 +20,7 @@ from understudy.foundation.eventlog.records import (
     PointReached,
     StepReached,
 )
-from understudy.history.reading.missing import NO_END, NOT_ENDED, find_missing
+from understudy.history.reading.missing import NOT_ENDED, find_missing
 from understudy.history.reading.run_records import RunRecords
 
 LOAD_BEGUN = "the load has begun"
@@ -101,13 +101,11 @@ def timeline(records: Mapping[str, Sequence[Envelope]]) -> Timeline:
 
 
 def _missing(ordered: Sequence[Envelope], began_ms: float) -> dict[str, tuple[TimelineGap, ...]]:
-    """Return the stretches of each node. If the testbed has not ended its log, the other logs may not have ended."""
+    """Return the stretches of each node. That the testbed has not ended its log yet is none."""
     first_ms = ordered[0].mono_ms - began_ms if ordered else 0.0
-    missing = find_missing(RunRecords.from_envelopes(ordered))
-    is_open = any(each.kind == NOT_ENDED for each in missing)
     found: dict[str, list[TimelineGap]] = {}
-    for each in missing:
-        if not (is_open and each.kind in (NOT_ENDED, NO_END)):
+    for each in find_missing(RunRecords.from_envelopes(ordered)):
+        if each.kind != NOT_ENDED:
             gap = TimelineGap(
                 from_ms=first_ms + each.from_us / 1000,
                 to_ms=first_ms + each.until_us / 1000,

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tests.understudy.trials.experiments.simulated import run
+from understudy.clusters.values import duration
 from understudy.trials.experiments.report.html_page import html_page
 from understudy.trials.experiments.report.junit import junit_xml
 from understudy.trials.experiments.report.verdict import Verdict
@@ -73,3 +74,15 @@ def test_everything_is_written_to_the_folder(verdict: Verdict, tmp_path: Path) -
     write(verdict, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {REPORT, VERDICT, JUNIT, FROZEN}
     assert msgspec.json.decode((tmp_path / VERDICT).read_bytes(), type=Verdict) == verdict
+
+
+def test_times_of_a_failover_have_their_doubt_and_their_uncertainty(verdict: Verdict) -> None:
+    (failover,) = verdict.failovers
+    marked = msgspec.structs.replace(
+        failover, detection_ms=6012.5, outage_ms=1000.0, outage_within_ms=2.0, doubt=("detection_ms",)
+    )
+    page = html_page(msgspec.structs.replace(verdict, failovers=(marked,)))
+    assert f"{duration(6012)} ?</td>" in page
+    assert "1,000.0 ± 2.0 ms</td>" in page
+    assert "? may be larger, smaller or another; ± by the clocks of several machines" in page
+    assert "may be larger" not in html_page(verdict)
