@@ -132,6 +132,47 @@ the [records of logs](#records-of-the-logs-of-partitions), which need `understud
 """
 
 
+COMPLETENESS = """\
+## Missing records
+
+`understudy replay`, `check`, `page` and `collect` report records that are missing
+(`understudy/history/reading/missing.py`). The evidence is always another record:
+
+| missing records | evidence |
+|---|---|
+| the log of a node | `RunDescribed` counts brokers; requests, epochs, faults and `LogSeen` name nodes |
+| an incarnation | the numbers have a gap, or `LogSeen` names a later one |
+| the end of a log | `after_seq` of the next incarnation or `LogSeen` exceeds its last `seq` |
+| | another log has a later message of the incarnation, or a request that it received later |
+| records in the middle | `seq` has a gap |
+| the log of a controller, whichever broker it was | its epoch is in other records, and no `ControllerElected` has it |
+
+Other records cannot be evidence of everything. These are missing without notice:
+
+- the end of the last log of a broker that was killed, if no other log has a later message of it and no testbed has
+  written `LogSeen`. Once the broker has started again, its next log attests the end;
+- all records of a broker that exchanged nothing with the nodes whose logs are there, if no `RunDescribed` counts it;
+- faults, if the run has no testbed: a broker that was killed and one that lost its power leave the same log.
+
+A node that keeps no event log, such as a broker of Apache Kafka, is in `RunDescribed.without_log`, and is not missing.
+
+## Several machines
+
+A monotonic clock is of one boot of one machine. A run on one clock is exact to the microsecond. Between two clocks each
+message is a bound, because nothing is received before it was sent; messages in both directions bound the offset from
+both sides, and its middle is used. The uncertainty is half the distance of the bounds: half of the shortest round trip
+between the two brokers, and more at times without messages, because clocks may drift apart by 2.5 ms in a second.
+Brokers that exchange nothing are bounded by ZooKeeper's zxids, which also order their writes. The wall clock is used
+only if there is no other bound.
+
+So these are known: the order of a message's ends and of transactions, exactly; times between records of one clock,
+exactly; times across clocks, within their uncertainty. Nothing shorter than the uncertainty can be measured, and the
+order of two records that no message connects is not known if they are closer than that.
+
+[Brokers on several machines](../guides/several-machines.md) has the commands.
+"""
+
+
 class _ExampleClock:
     def monotonic_ms(self) -> float:
         return 86_400_512.043
@@ -154,7 +195,7 @@ def example() -> str:
 
 
 def page() -> str:
-    lines = [HEAD.rstrip("\n"), example(), "```", "", *_table(Envelope), "", ORDER]
+    lines = [HEAD.rstrip("\n"), example(), "```", "", *_table(Envelope), "", ORDER, COMPLETENESS]
     lines += ["## Values inside records", "", "They are written as arrays, their fields in this order.", ""]
     for struct in _arrays():
         lines += section(struct.__name__, struct)
