@@ -129,8 +129,9 @@ def _clock(clock: MachineClock) -> str:
     name = f"{clock.machine or 'machine not known'}, {boot}"
     if clock.evidence == "reference":
         return f"{name}: the reference"
-    within = max(point.within_us for point in clock.points)
-    return f"{name}: ± {within / 1000:,.3f} ms, by {clock.evidence}"
+    best, worst = (pick(point.within_us for point in clock.points) / 1000 for pick in (min, max))
+    within = f"{best:,.3f} to {worst:,.3f}" if best < worst else f"{worst:,.3f}"
+    return f"{name}: ± {within} ms, by {clock.evidence}"
 
 
 def _incarnations(copies: Iterable[FileCopy]) -> str:

@@ -85,7 +85,7 @@ def test_clocks_are_listed_with_their_uncertainty_and_damage_in_short() -> None:
         "and 2 more findings",
         "3 clocks; times of one are exact, others are within:",
         "  host-1, boot b1: the reference",
-        "  host-2, boot b2: ± 1.250 ms, by messages",
+        "  host-2, boot b2: ± 0.400 to 1.250 ms, by messages",
         "  machine not known, boot not known: ± 1,000.000 ms, by wall clock",
         "complete: no record shows that others are missing",
     ]
