@@ -25,7 +25,10 @@ MACHINES = ("one", "two", "three")
 START = "cd /var/lib/understudy\n"
 TIMEOUT_S = 120.0
 
-_FAULT = re.compile(r"^\| the broker is (?P<what>killed|paused|stopped)[^|]*\| `(?P<command>[^`]+)` \|", re.MULTILINE)
+_FAULT = re.compile(
+    r"^\| the broker is (?P<what>killed|paused|stopped)[^|]*\| `(?P<command>[^`]+)` \| (?:`(?P<undo>[^`]+)`)?",
+    re.MULTILINE,
+)
 _FAILOVER = re.compile(
     r"^Failover to epoch 2: broker \d → \d \([^)]*\), (?P<ms>[\d,.]+) ms without a controller", re.MULTILINE
 )
@@ -161,6 +164,7 @@ def machines(tmp_path: Path, clocks: list[int]) -> Iterator[Machines]:
 
 def test_brokers_on_several_machines_are_killed_collected_and_analysed(machines: Machines) -> None:
     faults = {fault["what"]: fault["command"] for fault in _FAULT.finditer(PAGE)}
+    (resume,) = (fault["undo"] for fault in _FAULT.finditer(PAGE) if fault["undo"])
     assert list(faults) == ["killed", "paused", "stopped"]
     (start,) = blocks(START)
     for number in (1, 2, 3):
@@ -174,8 +178,12 @@ def test_brokers_on_several_machines_are_killed_collected_and_analysed(machines:
     assert second != first
     machines.run(start, first)
     machines.status_with(rf"^(broker {MACHINES.index(first) + 1}) ")
-    machines.run(faults["stopped"], second)
-    machines.status_with(r"^controller +broker (\d), epoch 3$")
+    machines.run(faults["paused"], second)
+    third = MACHINES[int(machines.status_with(r"^controller +broker (\d), epoch 3$")) - 1]
+    machines.run(resume, second)
+    machines.status_with(rf"^(broker {MACHINES.index(second) + 1}) ")
+    machines.run(faults["stopped"], third)
+    machines.status_with(r"^controller +broker (\d), epoch 4$")
 
     (collect,) = blocks("understudy collect")
     collected = machines.run(collect)
