@@ -34,14 +34,15 @@ from understudy.history.lake.columns import MISSING
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.manifest import is_lake
 from understudy.history.metrics.completeness import first_evidence, older_row
-from understudy.history.metrics.metric_tables import TABLES, Failover, Missing, Settings, Table, Totals
+from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, Failover, Missing, Settings, Table, Totals
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 from understudy.spark.lake_tables import read_lake
 
 TABLES_READ = ("settings", "totals", "failovers")
 """Names of the tables that a comparison reads, besides `missing`."""
 
-_FIRST_MISSING = f"min_by(struct({', '.join(Missing.__struct_fields__)}), (from_ms, until_ms, node)) AS first"
+_MISSING_ORDER = (*SORTED_BY[MISSING], "evidence", "witness")
+_FIRST_MISSING = f"min_by(struct({', '.join(Missing.__struct_fields__)}), ({', '.join(_MISSING_ORDER)})) AS first"
 
 T = TypeVar("T", bound=Table)
 _Pair: TypeAlias = tuple[bool, RunGroup]
