@@ -7,7 +7,6 @@ from collections.abc import Callable
 from understudy.checks.check import Incarnation, InvariantCheck, broker_of, incarnation_of
 from understudy.checks.facts import ClusterFacts, Partition, StateWrite, name_of
 from understudy.checks.history import ZnodeTransaction
-from understudy.checks.missing import RefutedBy
 from understudy.foundation.eventlog.records import (
     Envelope,
     IsrProposed,
@@ -56,7 +55,6 @@ class _StateCheck(InvariantCheck):
 class LeaderIsInIsr(_StateCheck):
     id = "P1"
     sentence = "a partition's leader is in its ISR, or the partition has no leader"
-    refuted_by = RefutedBy.NOTHING
 
     def contradiction(self, write: StateWrite) -> str | None:
         self.times_tested += write.leader != NO_LEADER
@@ -71,7 +69,6 @@ class IsrHoldsAssignedReplicas(_StateCheck):
         "an ISR is never empty, names no replica twice, and holds only replicas that the topic assigns, or that a "
         "leader older than AlterPartition added before it was informed of their removal"
     )
-    refuted_by = RefutedBy.NOTHING
 
     def contradiction(self, write: StateWrite) -> str | None:
         self.times_tested += 1
@@ -99,7 +96,6 @@ class LeaderEpochsIncrease(_StateCheck):
         "a leader epoch starts at 0 and never decreases, a change of the leader raises it, and every write of the "
         "controller except for an AlterPartition raises it by one"
     )
-    refuted_by = RefutedBy.NOTHING
     reads = (LeadershipWritten,)
 
     def contradiction(self, write: StateWrite) -> str | None:
@@ -134,7 +130,6 @@ class OneLeaderPerLeaderEpoch(InvariantCheck):
         "a broker that becomes leader of a partition at a leader epoch is the leader that ZooKeeper names at that "
         "epoch, and no other broker becomes leader at it"
     )
-    refuted_by = RefutedBy.NOTHING
     reads = (LeaderAndIsrApplied,)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -168,7 +163,6 @@ class UncleanElectionsAreMarked(_StateCheck):
         "a new leader was in the ISR before its election, unless the election is marked as unclean: in the "
         "controller's record and, where its protocol has the leader recovery state, in the znode"
     )
-    refuted_by = RefutedBy.NOTHING
     reads = (LeadershipWritten,)
 
     def contradiction(self, write: StateWrite) -> str | None:
@@ -204,7 +198,6 @@ class IsrChangesReplaceTheNamedVersion(InvariantCheck):
         "an accepted ISR change replaced exactly the version it named, and a state that a controller recorded as "
         "written is in ZooKeeper's history"
     )
-    refuted_by = RefutedBy.EARLIER_OF_INCARNATION
     reads = (IsrProposed, IsrResult, LeadershipWritten)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -231,7 +224,7 @@ class IsrChangesReplaceTheNamedVersion(InvariantCheck):
                 writes = self.facts.writes_at_version(_partition(leadership), leadership.partition_epoch)
                 if not any(_describes(leadership, write) for write in writes):
                     what = f"{name_of(_partition(leadership))} is not in ZooKeeper's history as {leadership}"
-                    self.violated(record, what, refuted_by=RefutedBy.NOTHING)
+                    self.violated(record, what)
 
 
 class NewIsrMembersHaveCaughtUp(_StateCheck):
@@ -240,7 +233,6 @@ class NewIsrMembersHaveCaughtUp(_StateCheck):
         "a replica joins an ISR only after it has registered and has reached its leader's high watermark and the "
         "start of the leader's epoch"
     )
-    refuted_by = RefutedBy.NOTHING
     reads = (IsrProposed,)
 
     def contradiction(self, write: StateWrite) -> str | None:
@@ -268,7 +260,6 @@ class NewIsrMembersHaveCaughtUp(_StateCheck):
 class NewIsrMembersFetchAtTheLeaderEpoch(InvariantCheck):
     id = "R8"
     sentence = "a replica joins an ISR by a Fetch at the leader epoch of that ISR, or by one without an epoch"
-    refuted_by = RefutedBy.NOTHING
     reads = (IsrProposed,)
 
     def on_record(self, record: Envelope) -> None:
@@ -284,7 +275,6 @@ class NewIsrMembersFetchAtTheLeaderEpoch(InvariantCheck):
 class IsrKeepsItsLastMember(_StateCheck):
     id = "P8"
     sentence = "when a partition loses its leader, its ISR gains no member and keeps at least one"
-    refuted_by = RefutedBy.NOTHING
 
     def contradiction(self, write: StateWrite) -> str | None:
         before = write.replaced
@@ -303,7 +293,6 @@ class MetadataEpochsNeverDecrease(InvariantCheck):
         "the leader epoch and partition epoch of a partition in a broker's metadata never decrease, except when a "
         "controller sends an older state than its deposed predecessor, which had read a state of a later controller"
     )
-    refuted_by = RefutedBy.EARLIER_OF_INCARNATION | RefutedBy.ZNODES
     reads = (MetadataUpdated,)
 
     def __init__(self, facts: ClusterFacts) -> None:

@@ -7,7 +7,6 @@ import msgspec
 from understudy.checks.check import InvariantCheck
 from understudy.checks.facts import TOPICS, ClusterFacts, Partition
 from understudy.checks.history import OpKind, ZnodeOp, ZnodeTransaction
-from understudy.checks.missing import RefutedBy
 
 DELETE_TOPICS = "/admin/delete_topics/"
 CONFIGS = "/config/topics/"
@@ -17,7 +16,6 @@ PRODUCER_IDS = "/latest_producer_id_block"
 class DeletionsAreComplete(InvariantCheck):
     id = "A1"
     sentence = "the marker of a topic's deletion is removed last, after the topic's znode and its configuration"
-    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -70,7 +68,6 @@ class ReassignmentsKeepData(InvariantCheck):
         "a reassignment ends only when at least one target replica is in the ISR, and no replica that it removes is "
         "the leader"
     )
-    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
@@ -101,7 +98,6 @@ class TopicsKeepTheirPartitionsAndId(InvariantCheck):
         "a topic that exists never loses a partition or its id, except that a topic marked for deletion may lose "
         "added partitions that have no state"
     )
-    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -144,7 +140,6 @@ _decode_block = msgspec.json.Decoder(_Block).decode
 class ProducerIdBlocksAreConsecutive(InvariantCheck):
     id = "A4"
     sentence = "each block of producer ids begins right after the previous block, and the first one at 0"
-    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
