@@ -7,6 +7,7 @@ from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from understudy.checks.facts import ClusterFacts
 from understudy.checks.history import ZnodeTransaction
+from understudy.checks.missing import NOTHING_MISSING, MissingEvidence, RefutedBy
 from understudy.foundation.eventlog.records import Envelope
 
 H = TypeVar("H")
@@ -30,6 +31,23 @@ class Violation(NamedTuple):
         return f"{self.check} violated at {self.where}: {self.witness}. It should hold that {self.sentence}"
 
 
+class Unjudged(NamedTuple):
+    """What contradicts an invariant in the records that are there, but could be refuted by records that are missing.
+
+    The attributes are as in `Violation`, and `why` says which records are missing.
+    """
+
+    check: str
+    sentence: str
+    witness: str
+    where: str
+    why: str
+
+    def __str__(self) -> str:
+        found = f"{self.check} cannot be judged at {self.where}, because {self.why}: {self.witness}"
+        return f"{found}. It should hold that {self.sentence}"
+
+
 class InvariantCheck:
     """Checks one invariant over one run.
 
@@ -45,12 +63,20 @@ class InvariantCheck:
     """The record types that `on_record` is called with."""
     reads_transactions: ClassVar[bool] = False
     """Whether `on_transaction` is called."""
+    refuted_by: ClassVar[RefutedBy]
+    """The records that could refute a contradiction, unless `violated` is called with others. Every check declares
+    it."""
+
+    missing: MissingEvidence = NOTHING_MISSING
+    """The records that are missing from the run. The `InvariantChecker` sets it before the first record."""
 
     def __init__(self, facts: ClusterFacts) -> None:
         self.facts = facts
         self.times_tested = 0
         """How often a record or transaction could have violated the invariant; 0 means that the run shows nothing."""
         self.violation: Violation | None = None
+        self.unjudged: Unjudged | None = None
+        """The first contradiction that missing records could refute."""
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
         """Check one transaction, which `facts` already holds."""
@@ -61,9 +87,20 @@ class InvariantCheck:
     def at_end(self) -> None:
         """Check what can only be known after the last record, such as a state that was never left."""
 
-    def violated(self, where: Envelope | ZnodeTransaction | None, witness: str) -> None:
-        """Keep a violation, unless there is an earlier one. A `where` of None stands for the end of the run."""
-        if self.violation is None:
+    def violated(
+        self, where: Envelope | ZnodeTransaction | None, witness: str, *, refuted_by: RefutedBy | None = None
+    ) -> None:
+        """Keep a contradiction, unless there is an earlier one: as a violation, or as one that cannot be judged.
+
+        Args:
+            where: what contradicts the invariant; None stands for the end of the run.
+            refuted_by: the records that could refute it, if these are not the check's `refuted_by`.
+        """
+        record = where if isinstance(where, Envelope) else None
+        why = self.missing.refuting(self.refuted_by if refuted_by is None else refuted_by, record)
+        if why:
+            self.unjudged = self.unjudged or Unjudged(self.id, self.sentence, witness, _place(where), why)
+        elif self.violation is None:
             self.violation = Violation(self.id, self.sentence, witness, _place(where))
 
 
@@ -80,6 +117,9 @@ class HistoryCheck(Generic[H]):
     id: ClassVar[str]
     sentence: ClassVar[str]
     """The invariant, as a clause that follows "it should hold that"."""
+    refuted_by: ClassVar[RefutedBy]
+    """The records of brokers that could refute a contradiction: those from which the history has an excuse. Every check
+    declares it."""
 
     def __init__(self) -> None:
         self.times_tested = 0
@@ -95,19 +135,29 @@ class Judgement(NamedTuple):
 
     Attributes:
         violations: the first violation of each invariant.
+        unjudged: the first contradiction of each invariant that cannot be judged.
         times_tested: by the id of each check.
     """
 
     violations: list[Violation]
+    unjudged: list[Unjudged]
     times_tested: dict[str, int]
 
 
-def judge(checks: Iterable[type[HistoryCheck[H]]], history: H) -> Judgement:
-    """Check a history."""
-    judgement = Judgement([], {})
+def judge(checks: Iterable[type[HistoryCheck[H]]], history: H, missing: MissingEvidence = NOTHING_MISSING) -> Judgement:
+    """Check a history.
+
+    Args:
+        missing: the records of brokers that are missing from the run.
+    """
+    judgement = Judgement([], [], {})
     for check in (kind() for kind in checks):
         if found := list(check.contradictions(history)):
-            judgement.violations.append(Violation(check.id, check.sentence, found[0].what, found[0].where))
+            first, why = found[0], missing.refuting(check.refuted_by, None)
+            if why:
+                judgement.unjudged.append(Unjudged(check.id, check.sentence, first.what, first.where, why))
+            else:
+                judgement.violations.append(Violation(check.id, check.sentence, first.what, first.where))
         judgement.times_tested[check.id] = check.times_tested
     return judgement
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from understudy.checks.check import HistoryCheck, Judgement, Witness, judge
 from understudy.checks.facts import Partition, name_of
+from understudy.checks.missing import NOTHING_MISSING, MissingEvidence, RefutedBy
 
 Read: TypeAlias = tuple[int, str]
 """(offset, value) of a record."""
@@ -160,6 +161,7 @@ class AcknowledgedRecordsAreRead(HistoryCheck[ClientHistory]):
         "offset that it reads there, and all of them if it reads to the end; older records of a key in a compacted "
         "topic are excepted"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         final: dict[Partition, dict[int, str]] = {}
@@ -199,6 +201,7 @@ class OffsetsHaveOneValue(HistoryCheck[ClientHistory]):
         "all polls, and all sends that were acknowledged with acks=all, have the same value for an offset of a "
         "partition"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         values: dict[tuple[Partition, int], tuple[str, str]] = {}
@@ -215,6 +218,7 @@ class OffsetsHaveOneValue(HistoryCheck[ClientHistory]):
 class ValuesHaveOneOffset(HistoryCheck[ClientHistory]):
     id = "H3"
     sentence = "a value is at one offset, if its producer is idempotent or does not retry"
+    refuted_by = RefutedBy.BROKERS
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         may_repeat = {send.value for send in history.sends if not send.producer.never_repeats}
@@ -231,6 +235,7 @@ class ValuesHaveOneOffset(HistoryCheck[ClientHistory]):
 class OnlySentRecordsAreRead(HistoryCheck[ClientHistory]):
     id = "H4"
     sentence = "a consumer reads only values that were sent to the partition, and none whose send has definitely failed"
+    refuted_by = RefutedBy.NOTHING
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         outcomes: Mapping[tuple[Partition, str], SendOutcome] = {
@@ -253,6 +258,7 @@ class PollsReadOn(HistoryCheck[ClientHistory]):
         "a consumer reads each partition offset by offset between two assignments or seeks, in a compacted topic at "
         "increasing offsets"
     )
+    refuted_by = RefutedBy.NOTHING
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         last: dict[tuple[str, Partition, int], int] = {}
@@ -274,6 +280,7 @@ class SendsKeepTheirOrder(HistoryCheck[ClientHistory]):
         "the records that a producer has sent to a partition with acks=all were acknowledged at increasing offsets, if "
         "it is idempotent or has one request in flight"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         last: dict[tuple[str, Partition], Send] = {}
@@ -296,6 +303,7 @@ class PartitionsAreReadToTheEnd(HistoryCheck[ClientHistory]):
         "every partition to which records were sent was read to its end in the final phase, unless it had no leader "
         "then, or a loss of power kept its followers out of the ISR and so its high watermark behind"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         unread: set[Partition] = set()
@@ -315,6 +323,7 @@ class ErrorsAreThoseOfProduce(HistoryCheck[ClientHistory]):
         "every error of a send is one that Produce may have, and a send has only failed definitely if each of its "
         "errors shows that nothing was appended"
     )
+    refuted_by = RefutedBy.NOTHING
 
     def contradictions(self, history: ClientHistory) -> Iterator[Witness]:
         for number, send in enumerate(history.sends):
@@ -341,9 +350,9 @@ CLIENT_CHECKS: tuple[type[HistoryCheck[ClientHistory]], ...] = (
 )
 
 
-def check_clients(history: ClientHistory) -> Judgement:
-    """Check a history."""
-    return judge(CLIENT_CHECKS, history)
+def check_clients(history: ClientHistory, missing: MissingEvidence = NOTHING_MISSING) -> Judgement:
+    """Check a history; records of brokers may be `missing` from the run."""
+    return judge(CLIENT_CHECKS, history, missing)
 
 
 def _seen(history: ClientHistory, *, with_acks_1: bool = True) -> Iterator[tuple[str, Partition, int, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from understudy.checks.check import Incarnation, InvariantCheck, incarnation_of
 from understudy.checks.facts import ClusterFacts, Partition, name_of
+from understudy.checks.missing import RefutedBy
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     ChannelClosed,
@@ -28,6 +29,7 @@ class StaleControllerEpochsAreRefused(InvariantCheck):
         "a broker applies no control request of an older controller epoch than it has applied before, and refuses "
         "only such requests"
     )
+    refuted_by = RefutedBy.NOTHING
     reads = (LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated, FenceHit)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -56,6 +58,7 @@ class StaleBrokerEpochsAreRefused(InvariantCheck):
         "a broker applies no control request whose broker epoch is older than its current registration, and refuses "
         "only such requests"
     )
+    refuted_by = RefutedBy.NOTHING
     reads = (BrokerRegistered, LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated, FenceHit)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -86,6 +89,7 @@ class StaleLeaderEpochsAreRefused(InvariantCheck):
         "a broker applies a LeaderAndIsr to a partition only at a leader epoch above its own, and a StopReplica only "
         "at its own leader epoch, a newer one, or without one"
     )
+    refuted_by = RefutedBy.EARLIER_OF_INCARNATION
     reads = (LeaderAndIsrApplied, StopReplicaApplied, MetadataUpdated)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -128,6 +132,7 @@ class UpdateMetadataPrecedesLeaderAndIsr(InvariantCheck):
         "a broker receives an UpdateMetadata from a controller before that controller's first LeaderAndIsr, and every "
         "live leader that a LeaderAndIsr makes it follow is in its metadata"
     )
+    refuted_by = RefutedBy.EARLIER_OF_INCARNATION
     reads = (MetadataUpdated, LeaderAndIsrApplied)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -159,6 +164,7 @@ class RequestsAreSentInOrder(InvariantCheck):
         "a controller sends the requests that had to wait for a broker in the order in which they were queued, except "
         "for those that it coalesced"
     )
+    refuted_by = RefutedBy.EARLIER_OF_INCARNATION
     reads = (ChannelOpened, ChannelClosed, RequestQueued, RequestSent)
 
     def __init__(self, facts: ClusterFacts) -> None:

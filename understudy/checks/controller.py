@@ -21,6 +21,7 @@ from understudy.checks.facts import (
     name_of,
 )
 from understudy.checks.history import OpKind, ZnodeOp, ZnodeTransaction
+from understudy.checks.missing import RefutedBy
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     ContextAtIdle,
@@ -50,6 +51,7 @@ class OneControllerPerEpoch(InvariantCheck):
     sentence = (
         "at most one session is elected at a controller epoch, and it is the one whose transaction set that epoch"
     )
+    refuted_by = RefutedBy.NOTHING
     reads = (ControllerElected,)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -73,6 +75,7 @@ class OneControllerPerEpoch(InvariantCheck):
 class ElectionIsOneTransaction(InvariantCheck):
     id = "C2"
     sentence = "a broker raises /controller_epoch by exactly one, in the transaction that creates its /controller"
+    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -101,6 +104,7 @@ class ControllerWritesAreFenced(InvariantCheck):
         "the ISR that a leader older than AlterPartition writes itself, and the controller epochs that brokers write "
         "into partition states never decrease"
     )
+    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -162,6 +166,7 @@ class NoRequestOrWriteAfterResignation(InvariantCheck):
     sentence = (
         "a controller that has resigned from an epoch sends no request of that epoch and starts no write fenced with it"
     )
+    refuted_by = RefutedBy.NOTHING
     reads = (ControllerElected, ControllerResigned, RequestSent, ZkWrite)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -199,6 +204,7 @@ class ContextMatchesZooKeeper(InvariantCheck):
         "an idle controller's context holds the live brokers and partition states that ZooKeeper held when the "
         "controller last read it, except for ISRs that leaders older than AlterPartition have just written themselves"
     )
+    refuted_by = RefutedBy.EARLIER_OF_INCARNATION
     reads = (LeadershipNotWritten, FenceHit, ContextAtIdle)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -252,6 +258,7 @@ class OneEventAtATime(InvariantCheck):
         "a controller handles one event at a time, in the order in which they were queued, and each event ends or is "
         "preempted once"
     )
+    refuted_by = RefutedBy.EARLIER_OF_INCARNATION
     reads = (EventQueued, EventStarted, EventEnded, EventPreempted)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -302,6 +309,7 @@ class RoleEndsWithSession(InvariantCheck):
         "resigns before the broker registers or is elected in the next one; and a broker that owns /controller does "
         "not stay resigned"
     )
+    refuted_by = RefutedBy.EARLIER_OF_INCARNATION
     reads = (SessionOpened, BrokerRegistered, ControllerElected, ControllerResigned, ContextAtIdle, ProcessExiting)
 
     GRACE_MS = 2_000.0
@@ -364,7 +372,7 @@ class RoleEndsWithSession(InvariantCheck):
                 what = (
                     f"{incarnation[0]} owns /controller, but has resigned from epoch {former.epoch} and stays resigned"
                 )
-                self.violated(last, what)
+                self.violated(last, what, refuted_by=RefutedBy.ALL_OF_INCARNATION)
 
 
 VALID_PREVIOUS_PARTITION_STATES: dict[str, tuple[str, ...]] = {
@@ -391,6 +399,7 @@ class TransitionsAreValid(InvariantCheck):
         "partitions and replicas change their state only by valid transitions, each from the state to which the "
         "previous one led"
     )
+    refuted_by = RefutedBy.EARLIER_OF_INCARNATION
     reads = (ControllerElected, TopicsChanged, PartitionsMoved, ReplicasMoved, InvalidTransition)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -407,7 +416,9 @@ class TransitionsAreValid(InvariantCheck):
             self._states[incarnation] = {key: state for key, state in states.items() if key[0] not in data.deleted}
         elif isinstance(data, InvalidTransition):
             what = f"{data.topic}-{data.partition} from {data.source} to {data.target}"
-            self.violated(record, f"the controller requested an invalid transition of {what}")
+            self.violated(
+                record, f"the controller requested an invalid transition of {what}", refuted_by=RefutedBy.NOTHING
+            )
         elif isinstance(data, PartitionsMoved | ReplicasMoved):
             moved, valid_previous_states = (
                 (data.partitions, VALID_PREVIOUS_PARTITION_STATES)
@@ -419,7 +430,8 @@ class TransitionsAreValid(InvariantCheck):
             for transition in moved:
                 key = (transition.topic, transition.partition, transition.replica)
                 if transition.source not in valid:
-                    self.violated(record, f"{name_of(key[:2])} went from {transition.source} to {data.target}")
+                    what = f"{name_of(key[:2])} went from {transition.source} to {data.target}"
+                    self.violated(record, what, refuted_by=RefutedBy.NOTHING)
                 if (known := states.get(key, transition.source)) != transition.source:
                     self.violated(record, f"{name_of(key[:2])} left {transition.source}, though it was in {known}")
                 states[key] = data.target

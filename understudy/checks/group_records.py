@@ -24,8 +24,8 @@ from understudy.foundation.eventlog.records import (
 )
 
 OFFSETS_TOPIC = "__consumer_offsets"
-_CLOCKS_MS = 500
-"""Maximum difference between the monotonic clocks of brokers and clients, without the duration of a request."""
+CLOCKS_MS = 500.0
+"""Maximum difference between the times of brokers and of clients on one machine, without the duration of a request."""
 _ALL_HAVE_JOINED = "CompletingRebalance"
 _WITHOUT_MEMBERS = frozenset({"Empty", "Dead"})
 
@@ -103,21 +103,25 @@ class _Leaders:
             for group in self._with_members[incarnation, partition]
         }
 
-    def is_past(self, fetch: OffsetFetch, partition: int) -> bool:
-        """Return whether another broker has become leader since the answering broker loaded the partition."""
+    def is_past(self, fetch: OffsetFetch, partition: int, within_ms: float) -> bool:
+        """Return whether another broker may have become leader since the answering broker loaded the partition.
+
+        Args:
+            within_ms: the times of records and of the fetch differ from one clock by at most this.
+        """
         loaded = [
             each.leader_epoch
             for each in self._loaded[partition]
-            if each.broker == fetch.coordinator and each.at_ms <= fetch.began_ms - _CLOCKS_MS
+            if each.broker == fetch.coordinator and each.at_ms <= fetch.began_ms - within_ms
         ]
         since = max(loaded, default=NO_LEADER_EPOCH)
         return any(
-            each.leader_epoch > since and each.broker != fetch.coordinator and each.at_ms <= fetch.ended_ms + _CLOCKS_MS
+            each.leader_epoch > since and each.broker != fetch.coordinator and each.at_ms <= fetch.ended_ms + within_ms
             for each in self._written[partition]
         )
 
 
-def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
+def add_records(history: GroupHistory, records: Iterable[Envelope], within_ms: float = CLOCKS_MS) -> None:
     """Add the assignments that coordinators have stored, and excuse the groups that may have lost offsets.
 
     Those are the groups whose partition of `__consumer_offsets` had an unclean election, or a leader that a loss of
@@ -125,7 +129,8 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
     or had expired.
 
     Args:
-        records: all records, each node's in the order in which it has written them.
+        records: all records, each node's in the order in which it has written them, by the clock of the clients.
+        within_ms: the times of records and clients are wrong by at most this: on several machines more than by default.
     """
     every = list(records)
     groups_of: defaultdict[int, set[str]] = defaultdict(set)
@@ -163,7 +168,9 @@ def add_records(history: GroupHistory, records: Iterable[Envelope]) -> None:
     history.of_the_past |= {
         number
         for number, fetch in enumerate(history.fetches)
-        if fetch.group in partition_of and not fetch.is_final and leaders.is_past(fetch, partition_of[fetch.group])
+        if fetch.group in partition_of
+        and not fetch.is_final
+        and leaders.is_past(fetch, partition_of[fetch.group], within_ms)
     }
     history.left_behind |= leaders.groups_left_behind()
     history.without_end |= {generation for generation, count in without_end.items() if count > 0}

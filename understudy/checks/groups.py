@@ -16,6 +16,7 @@ from typing import NamedTuple
 from understudy.checks.check import HistoryCheck, Judgement, Witness, judge
 from understudy.checks.client_history import SendOutcome
 from understudy.checks.facts import Partition, name_of
+from understudy.checks.missing import NOTHING_MISSING, MissingEvidence, RefutedBy
 from understudy.foundation.cluster.grouping import grouped
 
 NO_OFFSET = -1
@@ -177,6 +178,7 @@ class AcknowledgedOffsetsStay(HistoryCheck[GroupHistory]):
         "before this fetch began lies wholly between the two, unless a broker has answered that another one has "
         "followed as leader of the group's partition"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
         stored = _that_may_be_stored(history.commits)
@@ -199,6 +201,7 @@ class PartitionsHaveOneOwner(HistoryCheck[GroupHistory]):
         "two members have no partition in common in one generation of their group, except if the group began again "
         "because it was empty and had no offsets"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
         first_commit_ms: dict[str, float] = {}
@@ -235,6 +238,7 @@ class RebalancesEnd(HistoryCheck[GroupHistory]):
         "partition of the topics that they are subscribed to belongs to one of them, unless a static member had it "
         "that has started again in this generation, or the coordinator does not know that its replica was removed"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
         for number, join in enumerate(history.joins):
@@ -257,6 +261,7 @@ class AssignmentsAreStored(HistoryCheck[GroupHistory]):
         "what a member is assigned in a generation, under one leader, is what a coordinator has stored for it, where "
         "it has learned that it is stored, and no coordinator has stored a partition for two members"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
         stored: defaultdict[tuple[str, int], list[StoredAssignment]] = defaultdict(list)
@@ -283,6 +288,7 @@ class AssignmentsAreStored(HistoryCheck[GroupHistory]):
 class OffsetsAreFetchedAtTheEnd(HistoryCheck[GroupHistory]):
     id = "G5"
     sentence = "when faults have ended, the offsets of every group that has committed some are answered"
+    refuted_by = RefutedBy.NOTHING
 
     def contradictions(self, history: GroupHistory) -> Iterator[Witness]:
         if history.fetched_at_end is None:
@@ -302,9 +308,9 @@ GROUP_CHECKS: tuple[type[HistoryCheck[GroupHistory]], ...] = (
 )
 
 
-def check_groups(history: GroupHistory) -> Judgement:
-    """Check a history."""
-    return judge(GROUP_CHECKS, history)
+def check_groups(history: GroupHistory, missing: MissingEvidence = NOTHING_MISSING) -> Judgement:
+    """Check a history; records of brokers may be `missing` from the run."""
+    return judge(GROUP_CHECKS, history, missing)
 
 
 def unfinished_groups(history: GroupHistory) -> dict[str, str]:

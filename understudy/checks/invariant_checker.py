@@ -16,10 +16,11 @@ from understudy.checks import (
     topics,
     zookeeper,
 )
-from understudy.checks.check import InvariantCheck, Violation
+from understudy.checks.check import InvariantCheck, Unjudged, Violation
 from understudy.checks.facts import ClusterFacts
 from understudy.checks.history import ZnodeTransaction
 from understudy.checks.log_checks import LogCheck, LogFollower
+from understudy.checks.missing import NOTHING_MISSING, MissingEvidence
 from understudy.foundation.eventlog.records import Envelope
 
 
@@ -46,11 +47,18 @@ class InvariantChecker:
     """Checks one run: `run` checks a finished one; `transaction` and `record`, then `violations`, one in progress.
 
     Transactions come in order of zxid, each node's records in order of incarnation and `seq`.
+
+    Args:
+        missing: the records that are missing from the run.
     """
 
-    def __init__(self, checks: Iterable[type[InvariantCheck]] = ALL_CHECKS) -> None:
+    def __init__(
+        self, checks: Iterable[type[InvariantCheck]] = ALL_CHECKS, missing: MissingEvidence = NOTHING_MISSING
+    ) -> None:
         self._facts = ClusterFacts()
         self._checks = tuple(check(self._facts) for check in checks)
+        for each in self._checks:
+            each.missing = missing
         self._on_transaction = tuple(check for check in self._checks if check.reads_transactions)
         self._on_record: dict[type, list[Callable[[Envelope], None]]] = {}
         readers = [(check.reads, check.on_record) for check in self._checks if not isinstance(check, LogCheck)]
@@ -81,6 +89,11 @@ class InvariantChecker:
     def found(self) -> list[Violation]:
         """The first violation of each invariant that needs no look at the end of the run."""
         return [check.violation for check in self._checks if check.violation is not None]
+
+    @property
+    def unjudged(self) -> list[Unjudged]:
+        """The first contradiction of each invariant that cannot be judged, if no other one violates the invariant."""
+        return [check.unjudged for check in self._checks if check.unjudged is not None and check.violation is None]
 
     def violations(self) -> list[Violation]:
         """Let the checks look at the end of the run, and return the first violation of each invariant."""

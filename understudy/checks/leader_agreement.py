@@ -29,6 +29,7 @@ from understudy.checks.check import InvariantCheck, broker_of
 from understudy.checks.facts import ClusterFacts
 from understudy.checks.history import ZnodeTransaction
 from understudy.checks.log_checks import NO_LEADER_EPOCH, LogCheck
+from understudy.checks.missing import RefutedBy
 from understudy.checks.replica_logs import EpochRange, LeaderEpochCache, LogId, LogRecord, ReplicaLog, epoch_at
 from understudy.foundation.eventlog.records import (
     Envelope,
@@ -299,6 +300,7 @@ class AwaitedReplicasAgree(_InSyncReplicasCheck):
         "every replica that a leader waits for, those in its maximal ISR among them, has had the leader's records "
         "below the leader's high watermark in the same leader epoch"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -333,6 +335,7 @@ class InSyncReplicasAgree(_InSyncReplicasCheck):
         "every member of the last ISR that ZooKeeper holds of a leader epoch has had all records below the leader's "
         "high watermark in that leader epoch"
     )
+    refuted_by = RefutedBy.BROKERS
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -381,6 +384,7 @@ class FollowersTruncateFirst(LeaderComparison):
         "a follower takes over a high watermark of its leader only when its own records below it are those of the "
         "leader: where the logs diverge it truncates first"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from understudy.checks.check import Incarnation, InvariantCheck, incarnation_of
 from understudy.checks.facts import ClusterFacts
+from understudy.checks.missing import RefutedBy
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
     Envelope,
@@ -28,6 +29,7 @@ class _Waiting(NamedTuple):
 class EventsAreHandled(InvariantCheck):
     id = "L6"
     sentence = "when the log of a broker ends, no event of its controller has been waiting or running for 30 s"
+    refuted_by = RefutedBy.ALL_OF_INCARNATION
     reads = (
         EventQueued,
         EventEnded,

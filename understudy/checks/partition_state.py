@@ -7,6 +7,7 @@ from collections.abc import Callable
 from understudy.checks.check import Incarnation, InvariantCheck, broker_of, incarnation_of
 from understudy.checks.facts import ClusterFacts, Partition, StateWrite, name_of
 from understudy.checks.history import ZnodeTransaction
+from understudy.checks.missing import RefutedBy
 from understudy.foundation.eventlog.records import (
     Envelope,
     IsrProposed,
@@ -55,6 +56,7 @@ class _StateCheck(InvariantCheck):
 class LeaderIsInIsr(_StateCheck):
     id = "P1"
     sentence = "a partition's leader is in its ISR, or the partition has no leader"
+    refuted_by = RefutedBy.NOTHING
 
     def contradiction(self, write: StateWrite) -> str | None:
         self.times_tested += write.leader != NO_LEADER
@@ -69,6 +71,7 @@ class IsrHoldsAssignedReplicas(_StateCheck):
         "an ISR is never empty, names no replica twice, and holds only replicas that the topic assigns, or that a "
         "leader older than AlterPartition added before it was informed of their removal"
     )
+    refuted_by = RefutedBy.NOTHING
 
     def contradiction(self, write: StateWrite) -> str | None:
         self.times_tested += 1
@@ -96,6 +99,7 @@ class LeaderEpochsIncrease(_StateCheck):
         "a leader epoch starts at 0 and never decreases, a change of the leader raises it, and every write of the "
         "controller except for an AlterPartition raises it by one"
     )
+    refuted_by = RefutedBy.NOTHING
     reads = (LeadershipWritten,)
 
     def contradiction(self, write: StateWrite) -> str | None:
@@ -130,6 +134,7 @@ class OneLeaderPerLeaderEpoch(InvariantCheck):
         "a broker that becomes leader of a partition at a leader epoch is the leader that ZooKeeper names at that "
         "epoch, and no other broker becomes leader at it"
     )
+    refuted_by = RefutedBy.ZNODES  # they show whether the topic was deleted and created again
     reads = (LeaderAndIsrApplied,)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -145,7 +150,8 @@ class OneLeaderPerLeaderEpoch(InvariantCheck):
             self.times_tested += 1
             if leadership.leader != own:
                 what = f"by a LeaderAndIsr that names leader {leadership.leader}"
-                self.violated(record, f"{own} became leader of {name_of(partition)} {what}")
+                what = f"{own} became leader of {name_of(partition)} {what}"
+                self.violated(record, what, refuted_by=RefutedBy.NOTHING)
             leaders = self._leaders.setdefault((partition, epoch), set())
             leaders.add(own)
             named = self.facts.leaders.get((partition, epoch), set())
@@ -163,6 +169,7 @@ class UncleanElectionsAreMarked(_StateCheck):
         "a new leader was in the ISR before its election, unless the election is marked as unclean: in the "
         "controller's record and, where its protocol has the leader recovery state, in the znode"
     )
+    refuted_by = RefutedBy.NOTHING
     reads = (LeadershipWritten,)
 
     def contradiction(self, write: StateWrite) -> str | None:
@@ -198,6 +205,7 @@ class IsrChangesReplaceTheNamedVersion(InvariantCheck):
         "an accepted ISR change replaced exactly the version it named, and a state that a controller recorded as "
         "written is in ZooKeeper's history"
     )
+    refuted_by = RefutedBy.EARLIER_OF_INCARNATION
     reads = (IsrProposed, IsrResult, LeadershipWritten)
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -224,7 +232,7 @@ class IsrChangesReplaceTheNamedVersion(InvariantCheck):
                 writes = self.facts.writes_at_version(_partition(leadership), leadership.partition_epoch)
                 if not any(_describes(leadership, write) for write in writes):
                     what = f"{name_of(_partition(leadership))} is not in ZooKeeper's history as {leadership}"
-                    self.violated(record, what)
+                    self.violated(record, what, refuted_by=RefutedBy.NOTHING)
 
 
 class NewIsrMembersHaveCaughtUp(_StateCheck):
@@ -233,6 +241,7 @@ class NewIsrMembersHaveCaughtUp(_StateCheck):
         "a replica joins an ISR only after it has registered and has reached its leader's high watermark and the "
         "start of the leader's epoch"
     )
+    refuted_by = RefutedBy.NOTHING
     reads = (IsrProposed,)
 
     def contradiction(self, write: StateWrite) -> str | None:
@@ -260,6 +269,7 @@ class NewIsrMembersHaveCaughtUp(_StateCheck):
 class NewIsrMembersFetchAtTheLeaderEpoch(InvariantCheck):
     id = "R8"
     sentence = "a replica joins an ISR by a Fetch at the leader epoch of that ISR, or by one without an epoch"
+    refuted_by = RefutedBy.NOTHING
     reads = (IsrProposed,)
 
     def on_record(self, record: Envelope) -> None:
@@ -275,6 +285,7 @@ class NewIsrMembersFetchAtTheLeaderEpoch(InvariantCheck):
 class IsrKeepsItsLastMember(_StateCheck):
     id = "P8"
     sentence = "when a partition loses its leader, its ISR gains no member and keeps at least one"
+    refuted_by = RefutedBy.NOTHING
 
     def contradiction(self, write: StateWrite) -> str | None:
         before = write.replaced
@@ -293,6 +304,7 @@ class MetadataEpochsNeverDecrease(InvariantCheck):
         "the leader epoch and partition epoch of a partition in a broker's metadata never decrease, except when a "
         "controller sends an older state than its deposed predecessor, which had read a state of a later controller"
     )
+    refuted_by = RefutedBy.EARLIER_OF_INCARNATION | RefutedBy.ZNODES
     reads = (MetadataUpdated,)
 
     def __init__(self, facts: ClusterFacts) -> None:

@@ -14,6 +14,7 @@ from understudy.checks.check import Incarnation, InvariantCheck, broker_of, inca
 from understudy.checks.facts import ClusterFacts
 from understudy.checks.history import ZnodeTransaction
 from understudy.checks.log_checks import NO_LEADER_EPOCH, LossAwareCheck
+from understudy.checks.missing import RefutedBy
 from understudy.checks.replica_logs import LogId, ReplicaLog
 from understudy.checks.replication import ALL_IN_SYNC
 from understudy.foundation.eventlog.records import (
@@ -37,6 +38,7 @@ class AcknowledgedByEnoughReplicas(InvariantCheck):
         "a record is acknowledged with acks=all only if the ISR had min.insync.replicas members when it was appended "
         "and when it was acknowledged"
     )
+    refuted_by = RefutedBy.NOTHING
     reads = (RecordsAcknowledged,)
 
     def on_record(self, record: Envelope) -> None:
@@ -66,6 +68,7 @@ class SequencesHaveNoGaps(LossAwareCheck):
         "the sequence numbers of an idempotent producer in a log have neither gaps nor repeats in one producer epoch, "
         "and begin with 0 in the next one, but for batches that compaction has removed"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -145,6 +148,7 @@ class HighWatermarksRiseWithEnoughReplicas(InvariantCheck):
         "a leader raises its high watermark only while it and the replicas that it waits for are at least "
         "min.insync.replicas"
     )
+    refuted_by = RefutedBy.ALL_OF_INCARNATION
     reads = (HighWatermarkChanged, RecordsAcknowledged)
     reads_transactions = True
 

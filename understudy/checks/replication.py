@@ -15,6 +15,7 @@ import msgspec
 from understudy.checks.check import Incarnation, InvariantCheck, incarnation_of
 from understudy.checks.facts import ClusterFacts
 from understudy.checks.log_checks import NO_LEADER_EPOCH, LogCheck, LossAwareCheck
+from understudy.checks.missing import RefutedBy
 from understudy.checks.replica_logs import LeaderEpochCache, LogId, ReplicaLog, epoch_at
 from understudy.foundation.eventlog.records import (
     Envelope,
@@ -44,6 +45,7 @@ class LogsMatch(LossAwareCheck):
         "two batches of a partition with the same base offset and leader epoch are equal and follow equal batches, but "
         "for records that compaction has removed, and a batch is appended at the end of its log"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -52,7 +54,7 @@ class LogsMatch(LossAwareCheck):
     def on_append(self, record: Envelope, log: ReplicaLog, data: RecordsAppended, batch: LoggedBatch) -> None:
         if log.is_known and batch.base_offset < log.end_offset:
             what = f"{log.name}: a batch at {batch.base_offset}, though the log ends at {log.end_offset}"
-            self.violated(record, what)
+            self.violated(record, what, refuted_by=RefutedBy.EARLIER_OF_NODE)
         last = log.batches[-1] if log.batches else None
         previous = (last.leader_epoch, last.base_offset) if last and last.next_offset == batch.base_offset else None
         batches = self._known.setdefault(log.log_id, {})
@@ -86,6 +88,7 @@ class CommittedRecordsAgree(LossAwareCheck):
         "replicas have equal batches at every offset that is below the high watermark of both, but for records that "
         "compaction has removed"
     )
+    refuted_by = RefutedBy.BROKERS | RefutedBy.ZNODES
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -174,6 +177,7 @@ class LeadersAreComplete(LossAwareCheck):
         "a leader begins with every record that was acknowledged with acks=all in an earlier leader epoch, at its "
         "offset, or with a longer log where compaction may have removed it"
     )
+    refuted_by = RefutedBy.BROKERS | RefutedBy.ZNODES
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -213,6 +217,7 @@ class HighWatermarksAreReplicated(LogCheck):
         "a leader's high watermark never decreases in a leader epoch and is not above the log end offset of any "
         "replica it waits for, and no high watermark is above the replica's own log end offset"
     )
+    refuted_by = RefutedBy.EARLIER_OF_NODE
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -224,13 +229,14 @@ class HighWatermarksAreReplicated(LogCheck):
     def on_high_watermark(self, record: Envelope, log: ReplicaLog, data: HighWatermarkChanged) -> None:
         self.times_tested += 1
         ends = [("its own", data.log_end_offset)]
-        if log.is_known:
-            ends.append(("its own", log.end_offset))
         ends += [(f"broker {broker}'s", end) for broker, end in data.replica_end_offsets]
         whose, end = min(ends, key=lambda item: item[1])
+        is_recorded = data.high_watermark > end
+        if log.is_known and log.end_offset < end:
+            whose, end = "its own", log.end_offset
         if data.high_watermark > end:
             what = f"{log.name}: high watermark {data.high_watermark} above {whose} log end offset {end}"
-            self.violated(record, what)
+            self.violated(record, what, refuted_by=RefutedBy.NOTHING if is_recorded else self.refuted_by)
         if data.role != "leader":
             return
         key = incarnation_of(record), log.log_id, data.leader_epoch
@@ -268,6 +274,7 @@ class TruncationsKeepCommittedRecords(LossAwareCheck):
         "acknowledged with acks=all in an earlier leader epoch, unless compaction has left its leader without that "
         "epoch"
     )
+    refuted_by = RefutedBy.BROKERS | RefutedBy.ZNODES
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -349,6 +356,7 @@ class LeaderEpochCachesMatchLogs(LogCheck):
         "unless compaction may have removed it; a leader adds its epoch at its log end offset and never moves it; and "
         "a truncation leaves no epoch that begins at the new end or after it"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
@@ -370,14 +378,15 @@ class LeaderEpochCachesMatchLogs(LogCheck):
         self._leaders.setdefault((log.log_id, data.leader_epoch), []).append(data.epochs)
         self._check_cache(record, log, data.epochs, self._expected_of(log))
         if not data.epochs or data.epochs[-1][0] != data.leader_epoch:
-            self.violated(record, f"{log.name}: led at leader epoch {data.leader_epoch} with epochs {data.epochs}")
+            what = f"{log.name}: led at leader epoch {data.leader_epoch} with epochs {data.epochs}"
+            self.violated(record, what, refuted_by=RefutedBy.NOTHING)
             return
         if log.epochs is None:
             return
         expected = dict(log.epochs).get(data.leader_epoch, data.log_end_offset)
         if data.epochs[-1][1] != expected:
             what = f"{log.name}: leader epoch {data.leader_epoch} begins at {data.epochs[-1][1]} instead of {expected}"
-            self.violated(record, what)
+            self.violated(record, what, refuted_by=RefutedBy.EARLIER_OF_NODE)
 
     def on_append(self, record: Envelope, log: ReplicaLog, data: RecordsAppended, batch: LoggedBatch) -> None:
         if batch.leader_epoch == NO_LEADER_EPOCH:
@@ -394,7 +403,9 @@ class LeaderEpochCachesMatchLogs(LogCheck):
                 descent = Descent(record, what, log.log_id, data.leader_epoch, log.batches[-1], batch)
                 self._descents.append(descent)
             else:
-                self.violated(record, what)
+                is_of_batch = batch.leader_epoch > data.leader_epoch or (data.role == "leader" and not is_own)
+                of_log = RefutedBy.EARLIER_OF_NODE
+                self.violated(record, what, refuted_by=RefutedBy.NOTHING if is_of_batch else of_log)
         _assign(self._expected_of(log), batch.leader_epoch, batch.base_offset)
 
     def on_truncated(self, record: Envelope, log: ReplicaLog, data: LogTruncated, removed: list[LoggedBatch]) -> None:
@@ -402,7 +413,7 @@ class LeaderEpochCachesMatchLogs(LogCheck):
         self._check_cache(record, log, data.epochs, expected)
         if data.epochs and data.epochs[-1][1] >= data.to_offset:
             what = f"{log.name}: truncated to {data.to_offset} with leader epoch {data.epochs[-1]} left in the cache"
-            self.violated(record, what)
+            self.violated(record, what, refuted_by=RefutedBy.NOTHING)
 
     def at_end(self) -> None:
         proven = {_neighbours(descent) for descent in self._descents if self.is_kept_by_loss(descent)}
@@ -438,7 +449,9 @@ class LeaderEpochCachesMatchLogs(LogCheck):
         self.times_tested += 1
         for before, after in pairwise(cache):
             if before[0] >= after[0] or before[1] > after[1]:
-                self.violated(record, f"{log.name}: leader epoch {after} follows {before}")
+                self.violated(
+                    record, f"{log.name}: leader epoch {after} follows {before}", refuted_by=RefutedBy.NOTHING
+                )
         for known in log.epoch_ranges():
             for offset in (known.start_offset, known.end_offset - 1):
                 epoch = epoch_at(cache, offset)

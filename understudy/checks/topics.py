@@ -7,6 +7,7 @@ import msgspec
 from understudy.checks.check import InvariantCheck
 from understudy.checks.facts import TOPICS, ClusterFacts, Partition
 from understudy.checks.history import OpKind, ZnodeOp, ZnodeTransaction
+from understudy.checks.missing import RefutedBy
 
 DELETE_TOPICS = "/admin/delete_topics/"
 CONFIGS = "/config/topics/"
@@ -16,6 +17,7 @@ PRODUCER_IDS = "/latest_producer_id_block"
 class DeletionsAreComplete(InvariantCheck):
     id = "A1"
     sentence = "the marker of a topic's deletion is removed last, after the topic's znode and its configuration"
+    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -68,6 +70,7 @@ class ReassignmentsKeepData(InvariantCheck):
         "a reassignment ends only when at least one target replica is in the ISR, and no replica that it removes is "
         "the leader"
     )
+    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def on_transaction(self, transaction: ZnodeTransaction) -> None:
@@ -98,6 +101,7 @@ class TopicsKeepTheirPartitionsAndId(InvariantCheck):
         "a topic that exists never loses a partition or its id, except that a topic marked for deletion may lose "
         "added partitions that have no state"
     )
+    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -140,6 +144,7 @@ _decode_block = msgspec.json.Decoder(_Block).decode
 class ProducerIdBlocksAreConsecutive(InvariantCheck):
     id = "A4"
     sentence = "each block of producer ids begins right after the previous block, and the first one at 0"
+    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:

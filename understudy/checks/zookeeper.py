@@ -5,11 +5,13 @@ from __future__ import annotations
 from understudy.checks.check import InvariantCheck
 from understudy.checks.facts import ClusterFacts
 from understudy.checks.history import OpKind, Znode, ZnodeOp, ZnodeTransaction, apply
+from understudy.checks.missing import RefutedBy
 
 
 class ZxidsIncrease(InvariantCheck):
     id = "Z1"
     sentence = "zxids strictly increase"
+    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -26,6 +28,7 @@ class ZxidsIncrease(InvariantCheck):
 class EphemeralsEndWithTheirSession(InvariantCheck):
     id = "Z2"
     sentence = "the end of a session deletes all its ephemeral znodes, and no session writes after its end"
+    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
@@ -56,6 +59,7 @@ class VersionsAreConsecutive(InvariantCheck):
         "a create finds no znode, a delete or set finds one, a set raises the version by one, and a check passes only "
         "at the version it names"
     )
+    refuted_by = RefutedBy.NOTHING
     reads_transactions = True
 
     def __init__(self, facts: ClusterFacts) -> None:
