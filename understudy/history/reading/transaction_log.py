@@ -194,6 +194,33 @@ def is_whole(*folders: Path) -> bool:
     return 2 * sum(zxid is not None and zxid & 0xFFFF_FFFF == 1 for zxid in begins) > len(folders)
 
 
+def missing_transactions(*folders: Path, seen_zxid: int = 0) -> str:
+    """Return which transactions are missing from the history, as a clause; empty if none are.
+
+    A server numbers its transactions without a gap, failed ones and openings of sessions included. A server of an
+    ensemble may have received some in a snapshot instead, so that a gap in its log is none in the history.
+
+    Args:
+        folders: as for `read_transaction_logs`. The history begins with the first transaction (`is_whole`).
+        seen_zxid: the largest zxid that the event logs name.
+
+    Raises:
+        MalformedTransactionLog, OSError: as `read_transaction_logs`.
+    """
+    last = 0
+    for folder in folders:
+        before = 0
+        for path in _files(folder):
+            for zxid in _zxids(path):
+                if len(folders) == 1 and zxid > before + 1 and zxid & 0xFFFF_FFFF != 1:
+                    return f"{path} has zxid {zxid} after {before}"
+                before = max(before, zxid)
+        last = max(last, before)
+    if seen_zxid > last:
+        return f"it ends at zxid {last}, and the event logs name zxid {seen_zxid}"
+    return ""
+
+
 def _files(folder: Path) -> list[Path]:
     """Return the log files in the order of their first zxid, which is in the name; leave out other files."""
     return sorted((path for path in folder.glob("log.*") if _NAME.fullmatch(path.name)), key=_first_zxid)
@@ -228,6 +255,17 @@ def _read_on(path: Path, offset: int) -> Iterator[tuple[int, ZnodeTransaction | 
                 if isinstance(transaction, ZnodeTransaction) and transaction.closed_session and record.was_requested:
                     yield before, ClosedByClient(transaction.zxid, transaction.time_ms, transaction.session_id)
                 yield offset, transaction
+
+
+def _zxids(path: Path) -> Iterator[int]:
+    """Yield the zxid of every complete entry of a file, also of failed transactions."""
+    if path.stat().st_size == 0:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        offset = _FILE_HEADER.size
+        while (entry := _entry(path, data, offset)) is not None and len(entry) >= _TRANSACTION_HEADER.size:
+            offset += _ENTRY_HEADER.size + len(entry) + 1
+            yield _TRANSACTION_HEADER.unpack_from(entry)[2]
 
 
 def _entry(path: Path, data: mmap.mmap, offset: int) -> bytes | None:

@@ -24,6 +24,7 @@ from understudy.history.reading.transaction_log import (
     TransactionLogTail,
     is_whole,
     iterate_transaction_logs,
+    missing_transactions,
     read_transaction_logs,
 )
 
@@ -342,3 +343,30 @@ def test_the_log_of_a_real_server_has_every_transaction_of_a_client(tmp_path: Pa
     for read in history:
         checker.transaction(read)
     assert checker.violations() == []
+
+
+def test_a_missing_file_or_end_of_a_servers_log_is_named(tmp_path: Path) -> None:
+    for first, last in ((1, 3), (4, 6), (7, 9)):
+        kinds = [(zxid, -1 if zxid == 5 else 1) for zxid in range(first, last + 1)]
+        write(
+            tmp_path,
+            *(entry(transaction(zxid, kind, create("/a", None))) for zxid, kind in kinds),
+            name=f"log.{first:x}",
+        )
+    assert missing_transactions(tmp_path, seen_zxid=9) == "", "a failed transaction is logged with its number"
+    assert missing_transactions(tmp_path, seen_zxid=10) == "it ends at zxid 9, and the event logs name zxid 10"
+    (tmp_path / "log.4").unlink()
+    assert missing_transactions(tmp_path, seen_zxid=9) == f"{tmp_path}/log.7 has zxid 7 after 3"
+    (tmp_path / "log.7").unlink()
+    assert missing_transactions(tmp_path, seen_zxid=9) == "it ends at zxid 3, and the event logs name zxid 9"
+
+
+def test_what_a_server_of_an_ensemble_got_in_a_snapshot_is_not_missing(tmp_path: Path) -> None:
+    folders = logs_of(tmp_path, [1, 2, 3, 4], [1, 4], [1, 2, 3])
+    assert missing_transactions(*folders, seen_zxid=4) == ""
+    assert missing_transactions(*folders, seen_zxid=5) == "it ends at zxid 4, and the event logs name zxid 5"
+
+
+def test_a_new_epoch_of_a_leader_is_no_gap(tmp_path: Path) -> None:
+    (folder,) = logs_of(tmp_path, [1, 2, (1 << 32) | 1, (1 << 32) | 2])
+    assert missing_transactions(folder, seen_zxid=2) == ""
