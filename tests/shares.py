@@ -33,6 +33,7 @@ SHARES = {
     "durability-rounds": Share(9, 27, "each of three faults against each of three roles once"),
     "compose-shapes": Share(2, 14, "one has old ZooKeeper's variables, one KRaft's; the rest differ in variables"),
     "older-tools": Share(1, 4, "our own tools run all of these scripts on brokers of ours in each `make test-all`"),
+    "incomplete-runs": Share(1, 5, "each file of a seed loses one part; which part is drawn"),
     "golden-seeds": Share(1, 3, "a seed changes the order of answers, which the first one and two have done already"),
 }
 

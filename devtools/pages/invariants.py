@@ -4,7 +4,7 @@ names."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from devtools.pages.source import path_of
 from devtools.pages.text import bullet
@@ -13,6 +13,7 @@ from understudy.checks.check import HistoryCheck, InvariantCheck
 from understudy.checks.client_history import CLIENT_CHECKS
 from understudy.checks.groups import GROUP_CHECKS
 from understudy.checks.invariant_checker import ALL_CHECKS
+from understudy.checks.missing import RefutedBy
 
 NAME = "reference/invariants.md"
 
@@ -29,12 +30,41 @@ Every id that code, tests and docs use and that is not in [behaviours.md](behavi
 `understudy check`, `understudy simulate` and the tests check these over the event logs and ZooKeeper's own transaction
 log. A violation names the id, the sentence, and the first record or transaction that contradicts it. The list is
 written from `understudy/checks/` by `python -m devtools.pages`.
+
+| exit code of `understudy check` | |
+|---|---|
+| 0 | every invariant holds |
+| 1 | an invariant is violated |
+| 2 | the folder cannot be checked |
+| 3 | records are missing: an invariant cannot be judged, or all of them hold only in the records that are there |
+
+A check whose violation could be refuted by a record that is missing cannot be judged, and is no violation
+([what is known about missing records](event-log.md)). Each check declares which records could refute what it finds;
+some contradictions of a check, such as two facts of one record, need less:
+
+| what could refute it | checks |
+|---|---|
+"""
+
+REFUTED_BY: Final = {
+    RefutedBy.NOTHING: "nothing: the records, or ZooKeeper's transactions, contradict each other",
+    RefutedBy.EARLIER_OF_INCARNATION: "earlier records of the same incarnation",
+    RefutedBy.ALL_OF_INCARNATION: "earlier and later records of the same incarnation",
+    RefutedBy.EARLIER_OF_NODE: "earlier records of the same node",
+    RefutedBy.BROKERS: "records of any broker",
+    RefutedBy.ZNODES: "the history of the znodes",
+}
+"""The records that could refute what a check finds, in words."""
+
+EVERY_RUN = """\
+
+A transaction log that was cut or lacks a file is missing as a whole: only the event logs are checked then.
 """
 
 LOGS = """\
 
-- **T2** Every line of an event log is a record, and sequence numbers have no gaps. `understudy check` says so if it
-  does not hold.
+- **T2** Every line of an event log is a record, and sequence numbers have no gaps. Seeds are checked for it, because
+  their lines stay in memory. In a folder such lines may have been lost later: they are missing records.
 
 ## What is checked of the data
 
@@ -119,7 +149,16 @@ def page() -> str:
     of_logs = (*replication.CHECKS, *leader_agreement.CHECKS, *producers.CHECKS)
     every_run = _bullets(check for check in ALL_CHECKS if check not in of_logs)
     of_clients = [CLIENTS, *_bullets(CLIENT_CHECKS), GROUPS, *_bullets(GROUP_CHECKS)]
-    return "\n".join([HEAD, *every_run, LOGS, *_bullets(of_logs), *of_clients, REST])
+    head = HEAD + "\n".join(_refutations()) + "\n" + EVERY_RUN
+    return "\n".join([head, *every_run, LOGS, *_bullets(of_logs), *of_clients, REST])
+
+
+def _refutations() -> Iterator[str]:
+    """Yield a row of the table for each kind of records that could refute what some checks find."""
+    every: tuple[type[InvariantCheck] | type[HistoryCheck[Any]], ...] = (*ALL_CHECKS, *CLIENT_CHECKS, *GROUP_CHECKS)
+    for kind in sorted({check.refuted_by for check in every}, key=lambda kind: kind.value):
+        words = " and ".join(REFUTED_BY[each] for each in kind) or REFUTED_BY[kind]
+        yield f"| {words} | {', '.join(check.id for check in every if check.refuted_by is kind)} |"
 
 
 def _bullets(checks: Iterable[type[InvariantCheck] | type[HistoryCheck[Any]]]) -> Iterator[str]:

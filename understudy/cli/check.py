@@ -2,7 +2,7 @@
 
 Reads the event logs of the run folder and, if `cluster.json` names the transaction log of the run's own ZooKeeper,
 the history of the znodes. The exit code is 0 if all invariants hold, 1 if one is violated, 2 if the folder cannot be
-checked.
+checked, and 3 if records are missing: an invariant cannot be judged, or all hold only in the records that are there.
 """
 
 from __future__ import annotations
@@ -14,30 +14,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from understudy.checks.check import Violation
+from understudy.checks.check import Unjudged, Violation
 from understudy.checks.history import ZnodeTransaction
 from understudy.checks.invariant_checker import CHECK_GROUPS, CheckGroup, InvariantChecker
 from understudy.cli.arguments import BadInput, reported_as
 from understudy.clusters.processes.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
 from understudy.foundation.eventlog.records import Envelope
-from understudy.history.reading.findings import EMPTY_FILE, NO_FILES, OUT_OF_ORDER, TORN_LINE, LogFinding
+from understudy.history.reading.completeness import judge_completeness
+from understudy.history.reading.findings import NO_FILES
 from understudy.history.reading.reader import read
 from understudy.history.reading.transaction_log import (
     MalformedTransactionLog,
     first_zxid,
     is_whole,
+    missing_transactions,
     read_transaction_logs,
 )
+
+CANNOT_BE_JUDGED = 3
+"""The exit code if records are missing and no invariant is violated."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `understudy up` named")
+    parser.epilog = (
+        "The exit code is 0 if all invariants hold, 1 if one is violated, 2 if the folder cannot be checked, and 3 if "
+        "records are missing: an invariant cannot be judged, or all hold only in the records that are there."
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     report = check_run_folder(options.folder)
     print("\n".join(describe(report)))
-    return 1 if report.violations else 0
+    return report.exit_code
 
 
 class GroupReport(NamedTuple):
@@ -47,6 +56,8 @@ class GroupReport(NamedTuple):
     ids: tuple[str, ...]
     violated: tuple[str, ...]
     """The ids of the violated checks."""
+    unjudged: tuple[str, ...]
+    """The ids of the checks that cannot be judged."""
     records: int
     """Number of records that its checks have read."""
     transactions: int
@@ -60,17 +71,27 @@ class RunReport:
     """The result of all checks over a run folder.
 
     Attributes:
-        violations: the first violation of each invariant; T2 stands for event logs with missing or broken lines.
+        violations: the first violation of each invariant.
+        unjudged: the first contradiction of each other invariant that missing records could refute.
+        missing: the records and transactions that are missing, each as a sentence without a full stop.
         untested: the ids of the checks whose invariants nothing in this run could have violated.
-        notes: facts about the logs that are not violations.
+        notes: facts about the logs that are neither.
     """
 
     records: int
     transactions: int
     groups: tuple[GroupReport, ...]
     violations: tuple[Violation, ...]
+    unjudged: tuple[Unjudged, ...]
+    missing: tuple[str, ...]
     untested: tuple[str, ...]
     notes: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        if self.violations:
+            return 1
+        return CANNOT_BE_JUDGED if self.missing or self.unjudged else 0
 
 
 def check_run_folder(folder: Path) -> RunReport:
@@ -87,25 +108,30 @@ def check_run_folder(folder: Path) -> RunReport:
         why = next((f": {found.what}" for found in reading.findings if found.kind == NO_FILES and found.what), "")
         raise BadInput(f"{folder} holds no event log to check{why}; give the run folder that `understudy up` named")
     nodes = _by_node(folder, reading.records)
-    transactions, note = _history(folder)
-    checker = InvariantChecker()
-    broken, notes = _log_findings(reading.findings)
-    violations = (*broken, *checker.run(nodes, transactions))
+    history = _history(folder, max(record.zxid for record in reading.records))
+    completeness = judge_completeness(reading.records, reading.findings, is_running=_is_running(folder))
+    checker = InvariantChecker(missing=completeness.evidence(has_znodes=bool(history.transactions)))
+    violations = tuple(checker.run(nodes, history.transactions))
+    unjudged = tuple(checker.unjudged)
     return RunReport(
         records=len(reading.records),
-        transactions=len(transactions),
-        groups=_groups(reading.records, len(transactions), violations, checker.times_tested),
+        transactions=len(history.transactions),
+        groups=_groups(reading.records, len(history.transactions), violations, unjudged, checker.times_tested),
         violations=violations,
+        unjudged=unjudged,
+        missing=(*history.missing, *completeness.missing),
         untested=tuple(check for check, times in checker.times_tested.items() if not times),
-        notes=(*note, *notes),
+        notes=(*history.notes, *completeness.notes),
     )
 
 
 def describe(report: RunReport) -> list[str]:
     """Return the lines that `understudy check` prints."""
-    lines = []
+    lines, in_these = [], " in the records that are there"
     for group in report.groups:
-        holds = f"{len(group.ids) - len(group.violated)} of {len(group.ids)} checks hold"
+        held = len(group.ids) - len(group.violated) - len(group.unjudged)
+        holds = f"{held} of {len(group.ids)} checks hold" + in_these * bool(report.missing)
+        holds += f", {len(group.unjudged)} cannot be judged" if group.unjudged else ""
         amounts = [f"{group.records:,} records"] * bool(group.records)
         amounts += [f"{group.transactions:,} transactions"] * bool(group.transactions)
         amounts += [f"tested {group.times_tested:,} times" if group.times_tested else "nothing to test"]
@@ -113,8 +139,14 @@ def describe(report: RunReport) -> list[str]:
     if report.untested:
         lines.append(f"{'not tested':<17} {', '.join(report.untested)}: nothing in this run could have violated them")
     lines += [f"{'note':<17} {note}" for note in report.notes]
-    lines += [str(violation) for violation in report.violations]
-    return [*lines, f"{len(report.violations) or 'no'} violation{'' if len(report.violations) == 1 else 's'}"]
+    lines += [f"{'missing':<17} {missing}" for missing in report.missing]
+    lines += map(str, report.unjudged)
+    lines += map(str, report.violations)
+    result = f"{len(report.violations) or 'no'} violation{'' if len(report.violations) == 1 else 's'}"
+    result += in_these * bool(report.missing)
+    if report.unjudged:
+        result += f", {len(report.unjudged)} check{'' if len(report.unjudged) == 1 else 's'} cannot be judged"
+    return [*lines, result]
 
 
 def _by_node(folder: Path, records: Iterable[Envelope]) -> dict[str, list[Envelope]]:
@@ -130,7 +162,7 @@ def _by_node(folder: Path, records: Iterable[Envelope]) -> dict[str, list[Envelo
     for record in records:
         runs.setdefault((record.node, record.incarnation), {})[record.run] = None
         nodes.setdefault(record.node, []).append(record)
-    for (node, incarnation), (run, *others) in sorted((name, list(found)) for name, found in runs.items()):
+    for (node, incarnation), (run, *others) in sorted((name, sorted(found)) for name, found in runs.items()):
         if others:
             both = f"{node} incarnation {incarnation} occurs in run {run!r} and in run {others[0]!r}"
             raise BadInput(f"{folder} holds the logs of several clusters: {both}; give the folder of one run")
@@ -139,48 +171,57 @@ def _by_node(folder: Path, records: Iterable[Envelope]) -> dict[str, list[Envelo
     return nodes
 
 
+class _History(NamedTuple):
+    """The history of the znodes; empty with a note, or with a sentence about its missing part, if it is not whole."""
+
+    transactions: list[ZnodeTransaction]
+    notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@reported_as(BadInput, NotARunFolder)
+def _is_running(folder: Path) -> bool:
+    """Return whether the process that runs the cluster of a folder has not ended. Raises BadInput."""
+    return (folder / CLUSTER_FILE).exists() and read_cluster_file(folder).owner.is_running
+
+
 @reported_as(BadInput, NotARunFolder, MalformedTransactionLog, OSError)
-def _history(folder: Path) -> tuple[list[ZnodeTransaction], list[str]]:
-    """Return the history of the znodes, or an empty one with a note that says why there is none.
+def _history(folder: Path, seen_zxid: int) -> _History:
+    """Return the history of the znodes.
+
+    Args:
+        seen_zxid: the largest zxid that the event logs name.
 
     Raises:
         BadInput: `cluster.json` names a transaction log that cannot be read.
     """
+    only_logs = "so only the event logs are checked"
     if not (folder / CLUSTER_FILE).exists():
-        return [], [
-            f"there is no {CLUSTER_FILE}, so only the event logs are checked, without the history of the znodes"
-        ]
+        return _History([], (f"there is no {CLUSTER_FILE}, {only_logs}, without the history of the znodes",))
     logs = [folder / log for log in read_cluster_file(folder).transaction_logs]
     if not logs:
-        return [], ["the run used another ZooKeeper, so only the event logs are checked, without its znodes' history"]
+        return _History([], (f"the run used another ZooKeeper, {only_logs}, without its znodes' history",))
     begins_at = [zxid for log in logs if (zxid := first_zxid(log)) is not None]
     if not begins_at:
         raise BadInput(f"{logs[0]} holds no transaction log, though {folder / CLUSTER_FILE} names it")
     if not is_whole(*logs):
-        return [], [
-            f"the transaction log begins at zxid {min(begins_at)} instead of 1, so only the event logs are checked"
-        ]
-    return read_transaction_logs(*logs), []
-
-
-def _log_findings(findings: Iterable[LogFinding]) -> tuple[list[Violation], list[str]]:
-    """Return the violation of T2 by event logs with missing or broken lines, and notes.
-
-    An empty file and a torn last line are only noted: a broker that is killed may leave them. So are lines out of
-    order: no record is missing.
-    """
-    harmless = [found for found in findings if found.kind in (TORN_LINE, EMPTY_FILE, OUT_OF_ORDER)]
-    broken = [found for found in findings if found not in harmless]
-    sentence = "every line of an event log is a whole record, and an incarnation numbers its records without a gap"
-    violations = [Violation("T2", sentence, str(found), found.file) for found in broken[:1]]
-    return violations, [str(found) for found in (*broken[1:], *harmless)]
+        return _History([], (f"the transaction log begins at zxid {min(begins_at)} instead of 1, {only_logs}",))
+    transactions = read_transaction_logs(*logs)
+    if missing := missing_transactions(*logs, seen_zxid=seen_zxid):
+        return _History([], missing=(f"a part of the transaction log: {missing}, {only_logs}",))
+    return _History(transactions)
 
 
 def _groups(
-    records: Iterable[Envelope], transactions: int, violations: Iterable[Violation], times_tested: Mapping[str, int]
+    records: Iterable[Envelope],
+    transactions: int,
+    violations: Iterable[Violation],
+    unjudged: Iterable[Unjudged],
+    times_tested: Mapping[str, int],
 ) -> tuple[GroupReport, ...]:
     by_type = Counter(type(record.data) for record in records)
     violated = {violation.check for violation in violations}
+    not_judged = {each.check for each in unjudged}
 
     def report(group: CheckGroup) -> GroupReport:
         ids = tuple(check.id for check in group.checks)
@@ -189,6 +230,7 @@ def _groups(
             name=group.name,
             ids=ids,
             violated=tuple(check for check in ids if check in violated),
+            unjudged=tuple(check for check in ids if check in not_judged),
             records=sum(read.values()),
             transactions=transactions if any(check.reads_transactions for check in group.checks) else 0,
             times_tested=sum(times_tested[check] for check in ids),

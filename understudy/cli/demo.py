@@ -239,6 +239,8 @@ class Demo:
             checked = check_run_folder(folder)
         if checked.violations:
             raise DemoFailed(f"an invariant was violated: {checked.violations[0]}")
+        if lacking := (*checked.missing, *map(str, checked.unjudged)):
+            raise DemoFailed(f"the run cannot be judged: {lacking[0]}")
         invariants = sum(len(group.ids) for group in checked.groups)
         self._output.print(
             f"Invariants: all {invariants} hold over {checked.records:,} records "
