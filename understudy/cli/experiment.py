@@ -1,7 +1,8 @@
 """`understudy experiment`: run failure experiments from files, simulated, on real processes, or in containers.
 
 The exit code of `run` is 0 if everything held, 1 if an expectation was violated, 2 if a fault was not injected
-or the steady state was not reached, or the cluster did not start, and 3 if the file cannot be used.
+or the steady state was not reached, or the cluster did not start, or records are missing so that the run cannot be
+judged, and 3 if the file cannot be used.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import shlex
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from understudy.cli.arguments import BadInput, Failed, reported_as
@@ -34,7 +36,7 @@ from understudy.trials.experiments.language.library import SUFFIX, find, names
 from understudy.trials.experiments.language.reading import json_schema, read_experiment, read_experiment_file
 from understudy.trials.experiments.language.template import template
 from understudy.trials.experiments.report.explain import explain as explain_plan
-from understudy.trials.experiments.report.verdict import Verdict
+from understudy.trials.experiments.report.verdict import Status, Verdict
 from understudy.trials.experiments.running import CannotRun, run_experiment, run_once
 from understudy.trials.experiments.simulated.engine import SimulatedEngine
 
@@ -64,7 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         help="run an experiment, and judge it",
         description="Run an experiment, and judge it. The exit code is 0 if everything held, 1 if an expectation was "
-        "violated, 2 if a fault was not injected or the cluster was not ready, 3 if the file cannot be used.",
+        "violated, 2 if a fault was not injected, the cluster was not ready, or records are missing so that the run "
+        "cannot be judged, 3 if the file cannot be used.",
     )
     run_parser.add_argument("file", metavar="FILE", help=FILE)
     run_parser.add_argument(
@@ -185,14 +188,20 @@ def describe(verdict: Verdict, folder: Path) -> list[str]:
         brokers = f"  [broker {', '.join(map(str, step.brokers))}]" if step.brokers else ""
         lines.append(f"  {when:>9}  {step.text}{brokers}" + (f": {step.failure}" if step.failure else ""))
     lines.append("")
-    shown = [each for each in verdict.expected if each.kind != "always" or each.status.value == "violated"]
+    shown_always = (Status.VIOLATED, Status.UNJUDGED)
+    shown = [each for each in verdict.expected if each.kind != "always" or each.status in shown_always]
     for each in shown:
         where = f" at {each.where}" if each.where else ""
         lines.append(f"  {each.status.value:<9}  {each.kind} {each.name}: {each.seen}{where}")
     always = [each for each in verdict.expected if each.kind == "always"]
-    held = sum(each.status.value == "held" for each in always)
-    untested = sum(each.status.value == "untested" for each in always)
-    lines.append(f"  {held} of {len(always)} invariants held, {untested} had nothing to test")
+    numbers = Counter(each.status for each in always)
+    lines.append(
+        f"  {numbers[Status.HELD]} of {len(always)} invariants held"
+        + (" in the records that are there" if verdict.missing else "")
+        + f", {numbers[Status.UNTESTED]} had nothing to test"
+        + (f", {numbers[Status.UNJUDGED]} cannot be judged" if numbers[Status.UNJUDGED] else "")
+    )
+    lines += [f"  missing: {missing}" for missing in verdict.missing]
     for failover in verdict.failovers:
         parts = (
             ("detection", failover.detection_ms),

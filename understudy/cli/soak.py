@@ -1,8 +1,9 @@
 """`understudy soak`: inject faults into a running cluster for hours, and judge it and its clients all the while.
 
 RUN is the folder of a cluster that `understudy up` runs. The same command continues where it was interrupted. The exit
-code is 0 if everything held, 1 if an invariant was violated, 2 if nothing could be injected or the cluster did
-not settle before the first fault, 3 if the command line or the folder cannot be used, 130 after Ctrl-C.
+code is 0 if everything held, 1 if an invariant was violated, 2 if nothing could be injected, the cluster did not settle
+before the first fault or the run cannot be judged because records are missing, 3 if the command line or the folder
+cannot be used, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -171,11 +172,13 @@ def _said(options: argparse.Namespace, ending: Ending) -> int:
             return _INTERRUPTED
         case SoakStatus.NOT_INJECTED:
             raise SoakNotStarted(ending.why)
+        case SoakStatus.VIOLATED | SoakStatus.UNJUDGED:
+            pass
     print(
-        f"violated: {ending.why}\n"
+        f"{ending.status.value}: {ending.why}\n"
         f"Nothing more is injected; faults in progress end when they are due. Everything is kept in {options.folder}."
     )
-    return 1
+    return 1 if ending.status is SoakStatus.VIOLATED else 2
 
 
 def _offer(options: argparse.Namespace, files: SoakFiles) -> int:

@@ -16,6 +16,7 @@ from understudy.clusters.findings import Findings
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.eventlog.records import Envelope
+from understudy.history.reading.findings import LogFinding
 from understudy.trials.experiments.disk_faults import MachineFaultsOfBrokers
 from understudy.trials.experiments.language.actions import Action
 from understudy.trials.experiments.language.document import Topic
@@ -39,6 +40,8 @@ class RunData:
         transactions: the history of the znodes; empty if the engine has none.
         failures: events that must not happen in any run: unhandled exceptions, brokers that ended by themselves.
         may_fail: the nodes whose tasks may fail, because their disk was made to fail.
+        findings: of the reader of the event logs.
+        is_running: whether the cluster still runs.
     """
 
     records: Mapping[str, Sequence[Envelope]]
@@ -47,6 +50,8 @@ class RunData:
     failures: tuple[str, ...]
     may_fail: frozenset[str]
     notes: tuple[str, ...]
+    findings: tuple[LogFinding, ...] = ()
+    is_running: bool = False
 
 
 class ExperimentEngine(Protocol):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from understudy.checks.check import Violation
+import msgspec
+
+from understudy.checks.check import Unjudged, Violation
 from understudy.checks.client_history import ClientHistory, SendOutcome, check_clients
 from understudy.checks.groups import check_groups
 from understudy.checks.invariant_checker import InvariantChecker
 from understudy.clusters.software import software_version
 from understudy.clusters.values import duration
-from understudy.foundation.eventlog.records import Envelope, TaskFailed
-from understudy.history.metrics.metric_tables import Failover
+from understudy.foundation.eventlog.records import TaskFailed
 from understudy.history.metrics.metrics import measure
+from understudy.history.reading.completeness import Completeness, judge_completeness
 from understudy.trials.experiments.engine import RunData
 from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY
 from understudy.trials.experiments.language.marks import marks_of
@@ -32,16 +34,21 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
     data = outcome.data
     assert data is not None, "the runner has finished"
     expectations = outcome.plan.experiment.expect
-    marks = Counter(mark for records in data.records.values() for record in records for mark in marks_of(record))
-    expected = [*_always(outcome, data), *_within(outcome, data)]
+    every_record = [record for node in sorted(data.records) for record in data.records[node]]
+    completeness = judge_completeness(every_record, data.findings, is_running=data.is_running)
+    marks = Counter(mark for record in every_record for mark in marks_of(record))
+    expected = [*_always(outcome, data, completeness), *_within(outcome, data)]
     for mark in expectations.sometimes:
         seen, sentence = f"reached {marks[mark]} times", "the run reaches this mark"
-        expected.append(_expected("sometimes", mark, marks[mark] > 0, sentence, seen, "at least once"))
+        found = _expected("sometimes", mark, marks[mark] > 0, sentence, seen, "at least once")
+        if completeness.missing and not marks[mark]:
+            found = msgspec.structs.replace(found, status=Status.UNJUDGED)
+        expected.append(found)
     for mark in expectations.never:
         seen, sentence = f"reached {marks[mark]} times", "the run does not reach this mark"
         expected.append(_expected("never", mark, marks[mark] == 0, sentence, seen, "not once"))
     expected += _of_every_run(outcome, data)
-    status, why = _status(outcome, expected)
+    status, why = _status(outcome, expected, completeness)
     experiment = outcome.plan.experiment
     return Verdict(
         name=experiment.name,
@@ -55,14 +62,15 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
         why=why,
         steps=tuple(outcome.steps),
         expected=tuple(expected),
-        failovers=_failovers(data),
+        failovers=measure("run", every_record).failovers if every_record else (),
         marks={mark: marks[mark] for mark in sorted(marks)},
         clients=_clients(data.load.history),
         last_fault_ms=outcome.last_fault_ms,
         reached_ms=dict(outcome.reached_ms),
         timeline=timeline(data.records),
         notes=data.notes,
-        records=sum(map(len, data.records.values())),
+        missing=completeness.missing,
+        records=len(every_record),
         transactions=len(data.transactions),
         command=command,
         frozen=frozen_yaml(outcome.plan),
@@ -70,8 +78,12 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
     )
 
 
-def _status(outcome: RunOutcome, expected: Iterable[Expected]) -> tuple[Status, str]:
-    """Return the status and the reason. A violation of safety always counts, others only if every fault happened."""
+def _status(outcome: RunOutcome, expected: Sequence[Expected], completeness: Completeness) -> tuple[Status, str]:
+    """Return the status and the reason.
+
+    A violation of safety always counts, others only if every fault happened. A run without a violation holds only if no
+    record is missing.
+    """
     if outcome.steady_failures:
         return Status.NOT_STARTED, f"the steady state was not reached: {outcome.steady_failures[0]}"
     violated = [each for each in expected if each.status is Status.VIOLATED]
@@ -84,32 +96,50 @@ def _status(outcome: RunOutcome, expected: Iterable[Expected]) -> tuple[Status, 
         return Status.NOT_INJECTED, outcome.not_injected[0]
     if violated:
         return Status.VIOLATED, f"{violated[0].name}: {violated[0].seen}"
+    if unjudged := [each for each in expected if each.status is Status.UNJUDGED]:
+        return Status.UNJUDGED, f"{unjudged[0].name}: {unjudged[0].seen}"
+    if completeness.missing:
+        return (
+            Status.UNJUDGED,
+            f"every expectation held in the records that are there; missing: {completeness.missing[0]}",
+        )
     return Status.HELD, "every expectation held"
 
 
 # ------------------------------------------------------------------ expectations
 
 
-def _always(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
+def _always(outcome: RunOutcome, data: RunData, completeness: Completeness) -> Iterator[Expected]:
     ids = (
         tuple(SAFETY) if ALL_SAFETY in outcome.plan.experiment.expect.always else outcome.plan.experiment.expect.always
     )
-    checker = InvariantChecker()
-    found: dict[str, Violation] = {each.check: each for each in checker.run(data.records, data.transactions)}
-    seen = check_clients(data.load.history)
-    in_groups = check_groups(data.load.groups)
-    found |= {each.check: each for each in (*seen.violations, *in_groups.violations)}
+    missing = completeness.evidence(has_znodes=bool(data.transactions))
+    checker = InvariantChecker(missing=missing)
+    violations = checker.run(data.records, data.transactions)
+    seen = check_clients(data.load.history, missing)
+    in_groups = check_groups(data.load.groups, missing)
+    found: dict[str, Violation | Unjudged] = {
+        each.check: each for each in (*checker.unjudged, *seen.unjudged, *in_groups.unjudged)
+    }
+    found |= {each.check: each for each in (*violations, *seen.violations, *in_groups.violations)}
     tested: Mapping[str, int] = {**checker.times_tested, **seen.times_tested, **in_groups.times_tested}
     for name in ids:
         violation = found.get(name)
-        status = Status.VIOLATED if violation else Status.HELD if tested[name] else Status.UNTESTED
+        witness = f"tested {tested[name]:,} times"
+        match violation:
+            case None:
+                status = Status.HELD if tested[name] else Status.UNTESTED
+            case Unjudged():
+                status, witness = Status.UNJUDGED, f"{violation.why}: {violation.witness}"
+            case Violation():
+                status, witness = Status.VIOLATED, violation.witness
         yield Expected(
             kind="always",
             name=name,
             status=status,
             sentence=SAFETY[name],
             expected="always",
-            seen=violation.witness if violation else f"tested {tested[name]:,} times",
+            seen=witness,
             where=violation.where if violation else "",
             times_tested=tested[name],
         )
@@ -156,11 +186,6 @@ def _expected(kind: str, name: str, is_held: bool, sentence: str, seen: str, exp
 
 
 # ------------------------------------------------------------------ numbers
-
-
-def _failovers(data: RunData) -> tuple[Failover, ...]:
-    records: list[Envelope] = [record for node in sorted(data.records) for record in data.records[node]]
-    return measure("run", records).failovers if records else ()
 
 
 def _clients(history: ClientHistory) -> Clients:

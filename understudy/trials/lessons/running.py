@@ -40,7 +40,7 @@ TABLE: Final = "failovers.json"
 
 
 class LessonNotShown(Exception):
-    """A run did not show what its lesson is about, for example because a fault was not injected."""
+    """A run did not show what its lesson is about: for example a fault was not injected, or records are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +121,8 @@ def _run_side(plan: FrozenPlan, world: str, title: str, folder: Path) -> SideRun
 
 def side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
     """Return the run of a side that has been judged. Raises LessonNotShown, OSError."""
-    if verdict.status in (Status.NOT_STARTED, Status.NOT_INJECTED):
-        raise LessonNotShown(f"{title}: the run is {verdict.status.value}: {verdict.why}")
+    if verdict.status in (Status.NOT_STARTED, Status.NOT_INJECTED, Status.UNJUDGED):
+        raise LessonNotShown(f"{title}: {verdict.status.value}: {verdict.why}")
     clients = verdict.clients
     facts = {
         "sent": clients.sent,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -12,6 +12,7 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.environment import Exit
 from understudy.foundation.eventlog.fences import Switch
 from understudy.foundation.eventlog.records import ControllerElected, Envelope, TaskFailed
+from understudy.history.reading.sequences import RecordSequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ def judge(cluster: SimulatedCluster) -> SeedJudgement:
         by_node[record.node].append(record)
     checks = InvariantChecker()
     problems = [str(violation) for violation in checks.run(by_node, cluster.zookeeper.transactions)]
+    problems += _sequence_problems(by_node)
     problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
     digest = blake2b(digest_size=16)
     fence_hits: Counter[Switch] = Counter()
@@ -58,6 +60,23 @@ def judge(cluster: SimulatedCluster) -> SeedJudgement:
         times_tested=Counter(checks.times_tested),
         log_digest=digest.hexdigest(),
     )
+
+
+def _sequence_problems(by_node: Mapping[str, Sequence[Envelope]]) -> list[str]:
+    """Return where the sequence numbers of an incarnation have a gap or a repeat (T2).
+
+    Its lines were kept in memory, so that none is lost: the fault is the writer's.
+    """
+    problems = []
+    for records in by_node.values():
+        sequences: defaultdict[int, RecordSequence] = defaultdict(RecordSequence)
+        for record in records:
+            sequence = sequences[record.incarnation]
+            last = sequence.seq
+            if sequence.flaws(record.seq, 0.0):
+                where = f"{record.node}/{record.incarnation}#{record.seq}"
+                problems.append(f"T2 violated at {where}: record {record.seq} follows {last}")
+    return problems[:1]
 
 
 def unexpected_ends(cluster: SimulatedCluster, with_broken_disk: Collection[str] = ()) -> list[str]:

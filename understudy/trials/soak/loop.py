@@ -75,6 +75,9 @@ class SoakWorld(Protocol):
             with_end: whether to also judge what only the end of the known records can show; that takes longer.
         """
 
+    def unjudged(self) -> str:
+        """Return why the run cannot be judged, because records are missing; empty if it can."""
+
     def client_counts(self) -> ClientCounts:
         """Return the counts of clients since the last call."""
 
@@ -95,6 +98,7 @@ class SoakWorld(Protocol):
 class SoakStatus(Enum):
     HELD = "held"
     VIOLATED = "violated"
+    UNJUDGED = "cannot be judged"
     NOT_INJECTED = "not injected"
     INTERRUPTED = "interrupted"
 
@@ -146,7 +150,7 @@ class Soak:
         self._refused_in_a_row = 0
 
     def run(self) -> Ending:
-        """Run until the time is over, an invariant is violated, or the soak is interrupted."""
+        """Run until the time is over, an invariant is violated or cannot be judged, or the soak is interrupted."""
         try:
             ending = self._run()
         except _Ended as ended:
@@ -288,6 +292,8 @@ class Soak:
         self._read()
         if found := self._world.violation(with_end=with_end):
             raise _Ended(SoakStatus.VIOLATED, found)
+        if why := self._world.unjudged():
+            raise _Ended(SoakStatus.UNJUDGED, why)
 
     def _read(self) -> None:
         """Read the new records and the counts of clients, and keep the totals."""

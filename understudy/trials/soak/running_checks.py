@@ -15,6 +15,7 @@ from understudy.checks import leader_agreement, producers, replication
 from understudy.checks.check import Violation
 from understudy.checks.history import ZnodeTransaction
 from understudy.checks.invariant_checker import ALL_CHECKS, InvariantChecker
+from understudy.checks.missing import MissingEvidence, MissingStretch
 from understudy.foundation.eventlog.records import Envelope, TaskFailed
 from understudy.history.reading.sequences import RecordSequence
 
@@ -25,7 +26,6 @@ OTHER_CHECKS: Final = tuple(check for check in ALL_CHECKS if check not in LOG_CH
 OTHER_TYPES: Final = frozenset(payload for check in OTHER_CHECKS for payload in check.reads) | {TaskFailed}
 """The record types that are read from the beginning of the run."""
 
-_SEQUENCE: Final = "every line of an event log is a whole record, and an incarnation numbers its records without a gap"
 _NO_FAILURE: Final = "no task of a broker fails, and no broker ends by itself"
 
 
@@ -42,11 +42,21 @@ class RunningChecks:
     Args:
         history: returns all transactions up to a time, for a window that begins.
         from_ms: the time at which the checks of logs begin; only the other checks get earlier records.
+        has_znodes: whether `history` has transactions.
     """
 
-    def __init__(self, history: Callable[[float], Iterable[ZnodeTransaction]], from_ms: float) -> None:
+    def __init__(
+        self,
+        history: Callable[[float], Iterable[ZnodeTransaction]],
+        from_ms: float,
+        *,
+        has_znodes: bool = True,
+    ) -> None:
         self._history = history
-        self._others = InvariantChecker(OTHER_CHECKS)
+        self._missing = MissingEvidence(has_znodes=has_znodes)
+        self._first_missing = ""
+        """What is known first about records that are missing, as a sentence without a full stop."""
+        self._others = InvariantChecker(OTHER_CHECKS, self._missing)
         self._windows: list[_Window] = []
         self._from_ms = from_ms
         self._sequences: dict[str, tuple[int, RecordSequence]] = {}
@@ -78,19 +88,33 @@ class RunningChecks:
         self._renew(until_ms)
 
     def sequence(self, node: str, incarnation: int, seq: int, file: str) -> None:
-        """Check the sequence number of the next line of a node, also of a line that is not judged."""
+        """Find out by the number of the next line whether lines before it are missing, also of one not judged."""
         known, sequence = self._sequences.get(node, (0, RecordSequence()))
         if known != incarnation:
             sequence = RecordSequence()
             self._sequences[node] = incarnation, sequence
         last = sequence.seq
         if sequence.flaws(seq, 0.0):
-            what = f"{node} incarnation {incarnation} has record {seq} after {last}"
-            self._found.append(Violation("T2", _SEQUENCE, what, file))
+            what = f"{node} incarnation {incarnation} has record {seq} after {last} ({file})"
+            self._add_missing(node, incarnation, what)
 
-    def malformed(self, file: str, line: bytes) -> None:
-        """Note a whole line that is no record."""
-        self._found.append(Violation("T2", _SEQUENCE, f"{line[:80]!r} is no record", file))
+    def malformed(self, node: str, incarnation: int, file: str, line: bytes) -> None:
+        """Note a whole line of an incarnation that is no record."""
+        self._add_missing(node, incarnation, f"{line[:80]!r} is no record ({file})")
+
+    def unjudged(self) -> str:
+        """Return why the run cannot be judged; empty if no record is missing, and none could refute what was found."""
+        if self._first_missing:
+            return f"records are missing: {self._first_missing}"
+        found = [each for checker in self._checkers() for each in checker.unjudged]
+        return str(found[0]) if found else ""
+
+    def _add_missing(self, node: str, incarnation: int, what: str) -> None:
+        self._missing.stretches.append(MissingStretch(node, incarnation))
+        self._first_missing = self._first_missing or what
+
+    def _checkers(self) -> list[InvariantChecker]:
+        return [self._others, *(window.checker for window in self._windows)]
 
     def violations(self, *, with_end: bool) -> list[Violation]:
         """Return the first violation of each invariant by the records so far.
@@ -98,8 +122,9 @@ class RunningChecks:
         Args:
             with_end: whether to also judge what only the end of the known records can show.
         """
-        checkers = [self._others, *(window.checker for window in self._windows)]
-        judged = [each for checker in checkers for each in (checker.violations() if with_end else checker.found)]
+        judged = [
+            each for checker in self._checkers() for each in (checker.violations() if with_end else checker.found)
+        ]
         return list({violation.check: violation for violation in reversed([*self._found, *judged])}.values())
 
     def _renew(self, until_ms: float) -> None:
@@ -109,7 +134,7 @@ class RunningChecks:
             self._begin_window(until_ms)
 
     def _begin_window(self, begins_ms: float) -> None:
-        checker, zxid = InvariantChecker(LOG_CHECKS), 0
+        checker, zxid = InvariantChecker(LOG_CHECKS, self._missing), 0
         for transaction in self._history(begins_ms):
             checker.transaction(transaction)
             zxid = transaction.zxid

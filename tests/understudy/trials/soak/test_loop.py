@@ -48,6 +48,7 @@ class MadeUpWorld:
         self.ends_at_ms = float("inf")
         self.settles: Callable[[MadeUpWorld], str] = lambda world: ""
         self.violates: Callable[[MadeUpWorld], str] = lambda world: ""
+        self.lacks: Callable[[MadeUpWorld], str] = lambda world: ""
         self.refuses: Callable[[BoundStep], str] = lambda step: ""
         self.is_gone: Callable[[MadeUpWorld], bool] = lambda world: False
         self.worst = ""
@@ -94,6 +95,9 @@ class MadeUpWorld:
 
     def violation(self, *, with_end: bool) -> str:
         return self.violates(self)
+
+    def unjudged(self) -> str:
+        return self.lacks(self)
 
     def client_counts(self) -> ClientCounts:
         return ClientCounts(acknowledged=10, gap_ms=100.0)
@@ -220,6 +224,14 @@ def test_the_first_violation_stops_everything_and_undoes_nothing() -> None:
     assert world.undone == []
     assert totals.violation == world.kept.violation == ending.why
     assert sum(sum(minute.faults.values()) for minute in world.minutes) >= 3
+
+
+def test_a_run_whose_records_are_missing_ends_and_is_not_violated() -> None:
+    world = MadeUpWorld()
+    world.lacks = lambda now: "records are missing: 3 follows 1" if len(now.done) == 4 else ""
+    ending, totals, _ = soak(world)
+    assert ending == Ending(SoakStatus.UNJUDGED, "records are missing: 3 follows 1")
+    assert totals.violation == ""
 
 
 def test_a_cluster_that_does_not_settle_violates_liveness() -> None:

@@ -310,6 +310,8 @@ class LiveEngine(Performing):
             failures=tuple(self._failed.values()),
             may_fail=frozenset(self.may_end),
             notes=tuple(notes),
+            findings=reading.findings,
+            is_running=not self.stops_cluster,
         )
 
     def _transactions(self, notes: list[str]) -> list[ZnodeTransaction]:

@@ -45,6 +45,7 @@ def html_page(verdict: Verdict, *, run_page: str = "", folder: str = "RUN") -> s
         f"{clients.sent:,} records sent, {clients.acknowledged:,} acknowledged, {clients.refused:,} refused, "
         f"{clients.unknown:,} of unknown outcome; {clients.read:,} read.",
         *map(note, verdict.notes),
+        *(note(f"Missing: {missing}") for missing in verdict.missing),
         element("h2", "Run it again"),
         element("pre", element("code", verdict.command)),
         "With everything drawn:",
@@ -77,7 +78,8 @@ def _expectations(verdict: Verdict, run_page: str) -> Iterator[Html]:
             joined((each.seen, *((" ", _place(each.where, run_page)) if each.where else ()))),
         )
 
-    first = [each for each in verdict.expected if each.kind != "always" or each.status is Status.VIOLATED]
+    shown = (Status.VIOLATED, Status.UNJUDGED)
+    first = [each for each in verdict.expected if each.kind != "always" or each.status in shown]
     rest = [each for each in verdict.expected if each not in first]
     yield table(_HEAD, map(row, sorted(first, key=lambda each: each.status is not Status.VIOLATED)))
     held = sum(each.status is Status.HELD for each in rest)

@@ -13,8 +13,8 @@ def junit_xml(verdicts: Iterable[Verdict]) -> str:
     root = ElementTree.Element("testsuites")
     for verdict in verdicts:
         violated = sum(each.status is Status.VIOLATED for each in verdict.expected)
-        untested = sum(each.status is Status.UNTESTED for each in verdict.expected)
-        is_without_result = verdict.status in (Status.NOT_INJECTED, Status.NOT_STARTED)
+        skipped = sum(each.status in (Status.UNTESTED, Status.UNJUDGED) for each in verdict.expected)
+        is_without_result = verdict.status in (Status.NOT_INJECTED, Status.NOT_STARTED, Status.UNJUDGED)
         suite = ElementTree.SubElement(
             root,
             "testsuite",
@@ -22,7 +22,7 @@ def junit_xml(verdicts: Iterable[Verdict]) -> str:
             tests=str(len(verdict.expected) + 1),
             failures=str(violated),
             errors=str(int(is_without_result)),
-            skipped=str(untested),
+            skipped=str(skipped),
         )
         steps = ElementTree.SubElement(suite, "testcase", classname=verdict.name, name="steps")
         if is_without_result:
@@ -42,6 +42,8 @@ def _add_case(suite: ElementTree.Element, verdict: Verdict, expected: Expected) 
         failure.text = _text(f"It should hold that {expected.sentence}.\nAgain: {verdict.command}")
     elif expected.status is Status.UNTESTED:
         ElementTree.SubElement(case, "skipped", message="nothing in this run could have violated it")
+    elif expected.status is Status.UNJUDGED:
+        ElementTree.SubElement(case, "skipped", message=_text(f"cannot be judged: {expected.seen}"))
 
 
 def _text(text: str) -> str:

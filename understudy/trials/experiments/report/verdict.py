@@ -20,6 +20,8 @@ class Status(StrEnum):
     VIOLATED = "violated"
     UNTESTED = "untested"
     """Nothing in the run could have violated the expectation."""
+    UNJUDGED = "cannot be judged"
+    """Records are missing: they could refute what contradicts the expectation, or what is there is only a part."""
     NOT_STARTED = "not started"
     """The steady state was not reached, so that nothing was injected."""
     NOT_INJECTED = "not injected"
@@ -29,6 +31,7 @@ class Status(StrEnum):
 EXIT_CODES = {
     Status.HELD: 0,
     Status.VIOLATED: 1,
+    Status.UNJUDGED: 2,
     Status.NOT_STARTED: 2,
     Status.NOT_INJECTED: 2,
 }
@@ -103,6 +106,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     reached_ms: dict[str, float | None]
     timeline: Timeline
     notes: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    """The records that are missing from the event logs, each as a sentence without a full stop."""
     records: int
     transactions: int
     command: str
@@ -118,3 +123,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def violations(self) -> tuple[Expected, ...]:
         return tuple(each for each in self.expected if each.status is Status.VIOLATED)
+
+    @property
+    def unjudged(self) -> tuple[Expected, ...]:
+        return tuple(each for each in self.expected if each.status is Status.UNJUDGED)

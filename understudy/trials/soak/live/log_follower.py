@@ -45,7 +45,7 @@ class SoakLogFollower:
         self._tail = TransactionLogTail(*transaction_logs) if self.has_history else None
         self._from_ms = from_ms
         self._logs_from_ms = from_ms - WINDOW_MS
-        self.checks = RunningChecks(self._history, self._logs_from_ms)
+        self.checks = RunningChecks(self._history, self._logs_from_ms, has_znodes=self.has_history)
         self.checked_ms = 0.0
         self._controller_changes = 0
         self._leader_elections = 0
@@ -106,4 +106,4 @@ class SoakLogFollower:
                 if header.type in (_EARLY_TYPES if is_early else PAYLOAD_BY_TYPE):
                     yield with_payload(header)
             except msgspec.MsgspecError:
-                self.checks.malformed(str(file.path), line)
+                self.checks.malformed(file.node, file.incarnation, str(file.path), line)

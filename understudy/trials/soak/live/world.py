@@ -221,6 +221,9 @@ class LiveWorld:
         found = self._logs.checks.violations(with_end=with_end)
         return str(found[0]) if found else ""
 
+    def unjudged(self) -> str:
+        return self._logs.checks.unjudged()
+
     def client_counts(self) -> ClientCounts:
         return self._clients.counts() if self._clients is not None else ClientCounts()
 
