@@ -36,8 +36,9 @@ import * as history from "#history";
 import {{ Catalogue }} from "#catalogue";
 import {{ Completeness, placeOf }} from "#completeness";
 import {{ Timeline }} from "#timeline";
+import {{ uncertain }} from "#words";
 const {{ document: documentOf, ...others }} = fold;
-Object.assign(window, {{ ...others, ...history, Catalogue, Completeness, Timeline, documentOf, placeOf }});
+Object.assign(window, {{ ...others, ...history, Catalogue, Completeness, Timeline, documentOf, placeOf, uncertain }});
 window.loaded = true;
 </script>"""
 

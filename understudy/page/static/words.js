@@ -12,9 +12,18 @@ export function duration(us) {
   return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
-/** A duration that may be wrong by `within` microseconds, which is null if it is not known: "3.4 ms ± 120 µs". */
+/**
+ * A duration that may be wrong by `within` microseconds, which is null if it is not known: "3.4 ms ± 120 µs". A shorter
+ * one than that is only bounded: "< 180 µs".
+ */
 export function uncertain(us, within) {
-  return within === 0 ? duration(us) : `${duration(us)} ± ${within === null ? "?" : duration(within)}`;
+  if (within === 0) {
+    return duration(us);
+  }
+  if (within === null) {
+    return `${duration(us)} ± ?`;
+  }
+  return Math.abs(us) < within ? `< ${duration(Math.abs(us) + within)}` : `${duration(us)} ± ${duration(within)}`;
 }
 
 /** A time in microseconds as seconds, to be read aloud: "12.4 s". */
