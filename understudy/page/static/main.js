@@ -95,7 +95,7 @@ class RunPage {
         () => { this.player.isLive = false; this._drawStatus(); this._judge(); },
         (state) => { setText(byId("live"), state === "open" ? "live" : "reconnecting …"); },
       );
-    } else {
+    } else if (this._run.missing === null) {
       this._judge();
     }
     document.body.dataset.ready = "true";
@@ -115,7 +115,7 @@ class RunPage {
 
   /** Show the verdict on the records of a run that has ended, as soon as the server has it. */
   async _judge() {
-    while (this._run.missing === null && await this._refresh()) {
+    while (await this._refresh() && this._run.missing === null) {
       await new Promise((done) => { setTimeout(done, ASK_AGAIN_MS); });
     }
   }
