@@ -223,7 +223,7 @@ def _may_have_several_clocks(folder: Path, run: str) -> bool:
                 with file.path.open("rb") as stream:
                     header = decode_header(stream.readline(MAX_LINE_BYTES + 2))
             except (msgspec.MsgspecError, OSError):
-                continue  # the damage is found where the log is read
+                continue  # the reader of the log finds the damage
             if header.run == run:
                 signs.add(header)
     return signs.may_be_several

@@ -60,7 +60,9 @@ export class Completeness {
    * @param {Array<{us: number, ready: ?number}>} reigns
    */
   isInDoubt(us, reigns) {
-    const isRead = (until) => reigns.some(({ us: elected, ready }) => elected >= until && ready !== null && ready <= us);
+    const isRead = (until) => reigns.some((reign) => (
+      reign.us >= until && reign.ready !== null && reign.ready <= us
+    ));
     return this.rows.some(({ node, from_us: from, until_us: until }) => (
       from <= us && (TESTBEDS.includes(node) ? us <= until : !isRead(until))
     ));
