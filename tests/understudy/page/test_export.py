@@ -133,7 +133,7 @@ def test_a_run_that_is_too_large_is_refused_with_the_offer_of_a_part(simulated: 
         r"have \d{5} bytes when compressed, and a file may have 10000; choose a part of its \d+\.\d s", message
     )
     assert "--from SECONDS and --to SECONDS" in message
-    assert page_of([simulated], window=Window(0, 500_000), most_bytes=10_000)
+    assert page_of([simulated], window=Window(0, 200_000), most_bytes=10_000)
 
 
 # ------------------------------------------------------------------ a part of a run
