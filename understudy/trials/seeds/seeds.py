@@ -143,24 +143,7 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
         events: as in `run_seed`.
     """
     schedule = plan.schedule
-    settings = {"understudy.events.logs": "true"}
-    if plan.unclean_election:
-        settings["unclean.leader.election.enable"] = "true"
-    if plan.members:
-        settings |= GROUP_SETTINGS | CLEANER_SETTINGS
-    if COMPACTION in plan.load:
-        settings |= CLEANER_SETTINGS
-    fences_off = tuple(SWITCHES[name] for name in plan.fences_off)
-    cluster = SimulatedCluster(
-        plan.seed,
-        brokers=plan.brokers,
-        settings=settings,
-        fences_off=fences_off,
-        reordering=plan.reordering,
-        own_clocks=plan.own_clocks,
-    )
-    if plan.wrong_clocks:
-        _set_clocks_wrong(cluster)
+    cluster = _cluster_of(plan)
     problems: list[str] = []
     settled_after_ms = 0.0
     clients = SeedClients(cluster, derived(plan.seed, "clients"), plan.load)
@@ -212,6 +195,29 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
         acknowledged=clients.history.acknowledged,
         clients_tested=seen.times_tested | of_groups.times_tested,
     )
+
+
+def _cluster_of(plan: SeedPlan) -> SimulatedCluster:
+    """Create the cluster of a plan, with its settings and clocks."""
+    settings = {"understudy.events.logs": "true"}
+    if plan.unclean_election:
+        settings["unclean.leader.election.enable"] = "true"
+    if plan.members:
+        settings |= GROUP_SETTINGS | CLEANER_SETTINGS
+    if COMPACTION in plan.load:
+        settings |= CLEANER_SETTINGS
+    fences_off = tuple(SWITCHES[name] for name in plan.fences_off)
+    cluster = SimulatedCluster(
+        plan.seed,
+        brokers=plan.brokers,
+        settings=settings,
+        fences_off=fences_off,
+        reordering=plan.reordering,
+        own_clocks=plan.own_clocks,
+    )
+    if plan.wrong_clocks:
+        _set_clocks_wrong(cluster)
+    return cluster
 
 
 def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
