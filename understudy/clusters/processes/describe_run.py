@@ -23,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     events = TestbedLog(options.folder, run=options.run)
     events.describe(
-        RunDescribed(world=options.world), brokers=options.brokers, session_timeout_ms=options.session_timeout_ms
+        RunDescribed(world=options.world),
+        {"zookeeper.session.timeout.ms": str(options.session_timeout_ms)},
+        brokers=options.brokers,
     )
     events.close("the run is described")
 

@@ -21,8 +21,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.clients.admin_client import AdminClient
@@ -135,9 +133,7 @@ class LocalCluster(LinkFaults):
         self._broker_process = functools.partial(
             BrokerProcess, properties=self._properties, environment=environment, forked=forked
         )
-        self._described = msgspec.structs.replace(
-            described or RunDescribed(), without_log=tuple(f"broker-{broker_id}" for broker_id in self._kafka_brokers)
-        )
+        self._described = described or RunDescribed()
         self._racks = dict(zip(range(1, brokers + 1), itertools.cycle(racks or [None]), strict=False))
         self._brokers: dict[int, BrokerProcess] = {}
         self._view: ClusterView | None = None
@@ -257,10 +253,8 @@ class LocalCluster(LinkFaults):
             check_free(address)
         self._earlier = run_folder.claim(self.directory)
         self._events = TestbedLog(self.directory, run=self.run)
-        timeout = self._properties["zookeeper.session.timeout.ms"]
-        self._events.describe(
-            self._described, brokers=len(self._racks), session_timeout_ms=int(timeout) if timeout.isdecimal() else None
-        )
+        without_log = [f"broker-{broker_id}" for broker_id in self._kafka_brokers]
+        self._events.describe(self._described, self._properties, brokers=len(self._racks), without_log=without_log)
         self._brokers = {broker_id: self._process(broker_id, rack) for broker_id, rack in self._racks.items()}
         if self.embedded_zookeeper is not None:
             if self.embedded_zookeeper.peer_ports:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from understudy.foundation.eventlog.records import LogSeen, Payload, ProcessExit
 
 NODE = "testbed"
 EVENTS = "events"
+
+_SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
 
 
 class TestbedLog:
@@ -54,21 +56,32 @@ class TestbedLog:
             )
         )
 
-    def describe(self, described: RunDescribed, *, brokers: int, session_timeout_ms: int | None) -> None:
+    def describe(
+        self,
+        described: RunDescribed,
+        properties: Mapping[str, str],
+        *,
+        brokers: int,
+        without_log: Sequence[str] = (),
+    ) -> None:
         """Record how the run is set up.
 
         Args:
             described: the fields that only the caller can set, for example the planned fault. Without a `world`, the
                 brokers are processes of this machine.
+            properties: `server.properties` of all brokers; their session timeout is recorded if it is a number.
+            without_log: as in `RunDescribed`.
         """
+        timeout = properties.get(_SESSION_TIMEOUT, "")
         self.append(
             msgspec.structs.replace(
                 described,
                 world=described.world or "processes",
                 brokers=brokers,
-                session_timeout_ms=session_timeout_ms,
+                session_timeout_ms=int(timeout) if timeout.isdecimal() else None,
                 software_version=software_version(),
                 software_commit=software_commit(),
+                without_log=tuple(without_log),
             )
         )
 

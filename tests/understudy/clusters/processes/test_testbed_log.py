@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from understudy.brokers.machine.clock_identity import clock_identity
 from understudy.brokers.machine.real_world import MachineClock
 from understudy.clusters.processes.testbed_log import TestbedLog
@@ -16,6 +18,7 @@ from understudy.foundation.eventlog.records import (
     Payload,
     ProcessExiting,
     ProcessStarted,
+    RunDescribed,
     StepReached,
 )
 from understudy.history.reading.reader import read
@@ -58,6 +61,20 @@ def test_a_testbed_ends_with_the_end_of_the_last_log_of_each_node(tmp_path: Path
         LogSeen(node="broker-2", incarnation=1, seq=3),
         ProcessExiting(reason="stopped"),
     ]
+
+
+@pytest.mark.parametrize(("timeout", "recorded"), [("6000", 6000), ("6 seconds", None)])
+def test_a_run_is_described_with_the_session_timeout_and_the_nodes_without_a_log(
+    tmp_path: Path, timeout: str, recorded: int | None
+) -> None:
+    events = TestbedLog(tmp_path, run="run")
+    properties = {"zookeeper.session.timeout.ms": timeout}
+    events.describe(RunDescribed(fault="kill"), properties, brokers=4, without_log=["broker-4"])
+    events.close("stopped")
+    described = records_of(tmp_path)[1]
+    assert isinstance(described, RunDescribed)
+    assert (described.world, described.fault, described.brokers) == ("processes", "kill", 4)
+    assert (described.session_timeout_ms, described.without_log) == (recorded, ("broker-4",))
 
 
 def test_logs_of_another_run_and_logs_that_cannot_be_read_are_left_out(tmp_path: Path) -> None:
