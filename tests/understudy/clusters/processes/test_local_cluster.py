@@ -25,7 +25,9 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import ProcessEntry, read_cluster_file, write_cluster_file
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.eventlog.records import (
+    Envelope,
     FaultInjected,
+    LogSeen,
     Payload,
     PointReached,
     ProcessExiting,
@@ -327,8 +329,25 @@ def test_a_run_folder_with_an_earlier_cluster_keeps_its_topics_and_logs(tmp_path
         )
         assert {partition.topic for partition in second.view.picture().partitions} == {"kept"}
         second.stop()
-    nodes = {(record.node, record.incarnation) for record in read([tmp_path]).records}
+    records = read([tmp_path]).records
+    nodes = {(record.node, record.incarnation) for record in records}
     assert {("broker-1", 1), ("broker-1", 2), ("testbed", 1), ("testbed", 2)} <= nodes
+    last = {(record.run, record.node): (record.incarnation, record.seq) for record in sorted(records, key=_place)}
+    for run, incarnation in ((first.run, 1), (second.run, 2)):
+        seen = [record.data for record in records if record.run == run and isinstance(record.data, LogSeen)]
+        assert [(each.node, each.incarnation) for each in seen] == [
+            ("broker-1", incarnation),
+            ("broker-2", incarnation),
+        ]
+        assert [(each.incarnation, each.seq) for each in seen] == [last[run, each.node] for each in seen]
+    started = [record.data for record in records if isinstance(record.data, ProcessStarted)]
+    assert all(each.has_testbed for each in started)
+    assert {each.after_seq for each in started} == {0}, "the incarnation before belongs to another run"
+    assert len({(each.machine, each.boot) for each in started}) == 1
+
+
+def _place(record: Envelope) -> tuple[int, int]:
+    return record.incarnation, record.seq
 
 
 def test_a_cluster_without_brokers_is_refused() -> None:
