@@ -108,7 +108,14 @@ def find_missing(run: RunRecords) -> tuple[MissingRecords, ...]:
     ]
     explained = {missing.node for missing in found}
     found += [missing for missing in logs.without_registration() if missing.node not in explained]
-    return tuple(sorted(found))
+    return tuple(sorted(map(_in_order, found)))
+
+
+def _in_order(missing: MissingRecords) -> MissingRecords:
+    """Return the stretch with its times in order, if clocks that were not aligned have turned them around."""
+    if missing.from_us <= missing.until_us:
+        return missing
+    return missing._replace(from_us=missing.until_us, until_us=missing.from_us)
 
 
 _Evidence: TypeAlias = tuple[str, Key]
@@ -318,7 +325,7 @@ class _Logs:
             later = [own for (name, other), own in self._registered.items() if name == node and other > epoch]
             from_us = max(map(self._signs.end_of, earlier), default=0)
             until_us = min(map(self._signs.first_of, later), default=self._signs.last_us)
-            yield MissingRecords(from_us, max(from_us, until_us), node, 0, NO_INCARNATION, evidence, _name(key))
+            yield MissingRecords(from_us, until_us, node, 0, NO_INCARNATION, evidence, _name(key))
 
     @cached_property
     def _registered(self) -> Mapping[tuple[str, int], Incarnation]:
@@ -462,7 +469,7 @@ def _without_election(run: RunRecords, settled_us: int) -> Iterator[MissingRecor
         if inside:
             first, key = inside[0], seen[inside[0]]
             evidence = f"{key.node} received epoch {first} from a controller, and no record has its election"
-            yield MissingRecords(from_us, max(from_us, until_us), "", 0, NO_ELECTION, evidence, _name(key))
+            yield MissingRecords(from_us, until_us, "", 0, NO_ELECTION, evidence, _name(key))
         elif before and after and 0 < after - before - 1 > _unrecorded(run, from_us, until_us):
             first = before + 1
             which = f"epoch {first}" if after == first + 1 else f"epochs {first} to {after - 1}"
@@ -470,7 +477,7 @@ def _without_election(run: RunRecords, settled_us: int) -> Iterator[MissingRecor
                 f"{elections[after].node} was elected for epoch {after}, and no record has the election of {which}"
             )
             key = elections[after].key
-            yield MissingRecords(from_us, max(from_us, until_us), "", 0, NO_ELECTION, evidence, _name(key))
+            yield MissingRecords(from_us, until_us, "", 0, NO_ELECTION, evidence, _name(key))
 
 
 def _unrecorded(run: RunRecords, from_us: int, until_us: int) -> int:
