@@ -88,7 +88,8 @@ class StepReached(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by the testbed, the compose file or the simulator when a run begins: how it was set up.
+    """Written by the testbed, the compose file or the simulator when a run begins: how it was set up. Also written by
+    `understudy import-kafka`, before the first record of a broker whose logs are missing.
 
     Whatever is not known is null or empty. A reader takes each setting from the first such record that has it.
     """
@@ -111,6 +112,9 @@ class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The commit of Understudy's sources, shortened."""
     without_log: tuple[str, ...] = ()
     """Nodes that write no event log, for example `broker-4` if that is a broker of Apache Kafka."""
+    lost_logs: tuple[str, ...] = ()
+    """Nodes whose logs `understudy import-kafka` was not given, though it was given the logs of others: what it has of
+    them is from ZooKeeper's log."""
 
 
 ExperimentRecord: TypeAlias = FenceHit | PointReached | AnswerInjected | FaultInjected | StepReached | RunDescribed

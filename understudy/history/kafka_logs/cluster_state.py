@@ -83,6 +83,11 @@ class ImportedCluster:
         return any(self.has_log(broker, kind) for kind in EntryKind)
 
     @property
+    def has_logs(self) -> bool:
+        """Whether the log of any broker is imported, not only ZooKeeper's."""
+        return bool(self._logs)
+
+    @property
     def brokers(self) -> tuple[int, ...]:
         """The ids of the brokers that have an event log."""
         return tuple(sorted(self._nodes))

@@ -22,6 +22,7 @@ from understudy.foundation.eventlog.records import (
     BrokersChanged,
     ControllerElected,
     Leadership,
+    RunDescribed,
     SessionOpened,
     StillRunning,
     TopicsChanged,
@@ -37,6 +38,7 @@ from understudy.foundation.zk.znodes import (
 from understudy.history.kafka_logs.broker_node import BrokerNode
 from understudy.history.kafka_logs.cluster_state import ImportedCluster, KnownState
 from understudy.history.kafka_logs.survey import EntryKind
+from understudy.history.reading.run_records import broker_node
 from understudy.history.reading.transaction_log import ClosedByClient, OpenedSession, SessionNote
 
 LOOK_AHEAD: Final = 10_000
@@ -243,7 +245,7 @@ class TransactionImporter:
     # -- brokers and topics
 
     def _session_opened(self, ms: int, session: OpenedSession, broker: int) -> None:
-        self._begin_incarnation(broker, session.session_id)
+        self._begin_incarnation(ms, broker, session.session_id)
         if not self._cluster.has_log(broker, EntryKind.SERVER):
             opened = SessionOpened(session_id=session.session_id, timeout_ms=session.timeout_ms)
             self._cluster.node(broker).write(ms, opened, zxid=session.zxid)
@@ -254,16 +256,21 @@ class TransactionImporter:
         if broker is not None and not self._cluster.has_any_log(broker):
             self._cluster.node(broker).write(ms, StillRunning(source=_SOURCE), zxid=session.zxid)
 
-    def _begin_incarnation(self, broker: int, session_id: int) -> None:
-        """Begin an incarnation with each session of a broker without logs: its memory ends with process and session."""
+    def _begin_incarnation(self, ms: int, broker: int, session_id: int) -> None:
+        """Begin an incarnation with each session of a broker without logs: its memory ends with process and session.
+
+        If the logs of others are imported, the first record says that the logs of this one are missing.
+        """
         if not self._cluster.has_any_log(broker) and self._broker_of_session.get(session_id) != broker:
             self._cluster.node(broker).end_incarnation()
+            if self._cluster.has_logs and broker not in self._broker_of_session.values():
+                self._cluster.node(broker).write(ms, RunDescribed(lost_logs=(broker_node(broker),)))
         self._broker_of_session[session_id] = broker
 
     def _registration_changed(self, written: Written, op: ZnodeOp, broker: int) -> None:
         transaction = written.transaction
         if op.kind is OpKind.CREATE:
-            self._begin_incarnation(broker, transaction.session_id)
+            self._begin_incarnation(written.ms, broker, transaction.session_id)
             self._registered[broker] = transaction.zxid
             epoch, session_id = transaction.zxid, transaction.session_id
             registered = BrokerRegistered(broker_id=broker, broker_epoch=epoch, session_id=session_id)

@@ -43,7 +43,7 @@ SIMULATOR: Final = "simulator"
 """The testbed of a simulated cluster."""
 
 NO_LOG: Final = "no log"
-"""The node has no record at all."""
+"""The node has no record at all, or only those that `understudy import-kafka` has made of ZooKeeper's log."""
 NO_INCARNATION: Final = "no incarnation"
 """The node has records of other incarnations, and none of this one."""
 NO_END: Final = "no end"
@@ -164,6 +164,10 @@ class _Logs:
         named = {node: found for node, found in _named(self._run, known).items() if found[1].us <= self.settled_us}
         for node, (evidence, key) in named.items():
             yield MissingRecords(0, self._signs.last_us, node, 0, NO_LOG, evidence, _name(key))
+        for at in self._run.of(RunDescribed):
+            for node in at.data.lost_logs:
+                evidence = "import-kafka was given no log of it, only ZooKeeper's"
+                yield MissingRecords(0, self._signs.last_us, node, 0, NO_LOG, evidence, _name(at.key))
         if self._seen:
             return  # the testbed has named each node that has a log
         brokers = sum(_broker_id(node) is not None for node in (*known, *named))
