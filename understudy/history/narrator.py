@@ -150,7 +150,7 @@ def _describe_fault(data: FaultInjected | PointReached | AnswerInjected | FenceH
         case StepReached(step=step, note=note):
             return f"{step} {note}".rstrip()
         case RunDescribed(lost_logs=lost) if lost:
-            return f"has no log here: what is on record of {', '.join(lost)} is from ZooKeeper's log"
+            return f"has no log here: the records of {', '.join(lost)} are from ZooKeeper's log"
         case RunDescribed(world=world, brokers=brokers):
             size = f" with {_count(brokers, 'broker')}" if brokers is not None else ""
             return f"describes the run: {world or 'an unknown world'}{size}"
