@@ -88,14 +88,7 @@ was answered. The end of the last log of a broker that was killed cannot be veri
 `understudy/history/reading/missing.py` finds out for each run which records are missing, and names the node, the
 stretch of time and the record that is the evidence. A log that others have no evidence against is complete.
 
-| kind | evidence |
-|---|---|
-| `no log` | A node that other records name has no record: the testbed saw its log, it was live or registered, a request was sent to it, it won an election, it had a fault. If no testbed saw the logs, `RunDescribed.brokers` is more than the brokers that records name. If brokers were started beside a testbed, there is none of the testbed. |
-| `no incarnation` | The numbers of a node's incarnations have a gap, the testbed saw a later one, or a controller received an answer from a registration of the node that its logs do not have. |
-| `no end` | The next incarnation or the testbed has found more records. A controller received the answer to a later control request than the broker's log has, or a broker received a later one than the controller's log has; the numbers of the requests show it without any clock. A broker that was stopped, and not killed, has no `ProcessExiting`. |
-| `no records` | Sequence numbers are missing before the last record. |
-| `no election` | A broker has received a controller epoch, or two elections have one between them, that no record has the election of. A broker that is killed between its write to ZooKeeper and its record also leaves such an epoch; its `ZkWrite` explains it. |
-| `not ended` | The newest log of the testbed has no `ProcessExiting`: the run has not ended, or the end of that log is missing. |
+{missing}
 
 - A record that cannot be read, or is of an unknown type, is in its log; it is a finding of its own.
 - The logs of a run that has not ended are read one after the other while they grow. What only the records of its last
@@ -111,6 +104,44 @@ controller:
 
 ```json
 """
+
+MISSING = (
+    (
+        "no log",
+        "A node that other records name has no record: the testbed saw its log, it was live or registered, a "
+        "request was sent to it, it won an election, it had a fault. If no testbed saw the logs, "
+        "`RunDescribed.brokers` is more than the brokers that records name. If brokers were started beside a "
+        "testbed, there is none of the testbed.",
+    ),
+    (
+        "no incarnation",
+        "The numbers of a node's incarnations have a gap, the testbed saw a later one, or a controller "
+        "received an answer from a registration of the node that its logs do not have.",
+    ),
+    (
+        "no end",
+        "The next incarnation or the testbed has found more records. A controller received the answer to a "
+        "later control request than the broker's log has, or a broker received a later one than the "
+        "controller's log has; the numbers of the requests show it without any clock. A broker that was "
+        "stopped, and not killed, has no `ProcessExiting`.",
+    ),
+    (
+        "no records",
+        "Sequence numbers are missing before the last record.",
+    ),
+    (
+        "no election",
+        "A broker has received a controller epoch, or two elections have one between them, that no record has "
+        "the election of. A broker that is killed between its write to ZooKeeper and its record also leaves "
+        "such an epoch; its `ZkWrite` explains it.",
+    ),
+    (
+        "not ended",
+        "The newest log of the testbed has no `ProcessExiting`: the run has not ended, or the end of that log "
+        "is missing.",
+    ),
+)
+"""The kinds of missing records, each with its evidence."""
 
 ORDER = """\
 **Order.** Within an incarnation `seq` is the order. Between logs with the same `boot` it is `mono_ms`, corrected so
@@ -195,7 +226,9 @@ def example() -> str:
 
 
 def page() -> str:
-    lines = [HEAD.rstrip("\n"), example(), "```", "", *_table(Envelope), "", ORDER, COMPLETENESS]
+    missing = "\n".join(f"| `{kind}` | {evidence} |" for kind, evidence in MISSING)
+    head = HEAD.replace("{missing}", f"| kind | evidence |\n|---|---|\n{missing}")
+    lines = [head.rstrip("\n"), example(), "```", "", *_table(Envelope), "", ORDER, COMPLETENESS]
     lines += ["## Values inside records", "", "They are written as arrays, their fields in this order.", ""]
     for struct in _arrays():
         lines += section(struct.__name__, struct)
