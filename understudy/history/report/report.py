@@ -145,6 +145,10 @@ def _failover(failover: Failover, figures: Figures) -> list[str]:
         if failover.outage_ms is None
         else f"{figures.ms(failover, 'outage_ms')} without a controller"
     )
+    title = (
+        f"Failover to epoch {failover.epoch}: broker {previous} → {failover.broker} "
+        f"({', '.join(filter(None, (cause, noticed)))}), {outage}"
+    )
     times = [failover.time_ms(name) for name in PHASES]
     longest = max((time for time in times if time is not None), default=0.0)
     counts = ((failover.partitions, "partition"), (failover.brokers, "broker"))
@@ -157,8 +161,7 @@ def _failover(failover: Failover, figures: Figures) -> list[str]:
         for name, cell, time, note in zip(PHASES, cells, times, notes, strict=True)
     ]
     return [
-        f"Failover to epoch {failover.epoch}: broker {previous} → {failover.broker} "
-        f"({', '.join(filter(None, (cause, noticed)))}), {outage}",
+        title if len(title) <= WIDTH else title.replace(" without a controller", " without one"),
         *phases[:3],
         *_takeover(failover, figures),
         *phases[3:],
