@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from devtools.pages.event_log import section
 from devtools.pages.source import attribute_docstrings, classes, docstring, parse
 from devtools.pages.text import paragraph
+from understudy.history.metrics.doubt import COUNTS
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
 from understudy.history.metrics.row_tables import ROW_TABLES
 
@@ -29,6 +32,76 @@ was lost without a fault on record: see *silence*. Records are named as in [even
 
 """
 
+DOUBT = """\
+## Missing records
+
+The table `missing` has the stretches in which records of the run are missing. The column `doubt` of each row names the
+columns of the row that could have other values if no record were missing; it is empty in a complete run. A page has a
+sign at such a figure:
+
+"""
+
+SIGNS = (
+    ("sign on a page", "columns in doubt", "the right value may be"),
+    ("`≥ 12`", "", "this or larger: missing records can only add to it"),
+    (
+        "`≤ 24,331.5 ms`",
+        "`totals.without_controller_ms`, if the run's first reign (epoch 1) was ready, and no reign has `ready_at_ms` "
+        "or `ended_at_ms` in doubt",
+        "this or smaller, up to the end that is on record",
+    ),
+    ("`12.2 ms ?`", "every other column", "larger, smaller or another"),
+)
+
+DEPENDS = """\
+
+A column is in doubt if a missing record could be evidence of it:
+
+"""
+
+EVIDENCE = (
+    ("columns", "records that they depend on"),
+    (
+        "`previous_epoch`, `previous_broker`, `controllers`",
+        "elections: the run has no election of an epoch, and the log of a broker is missing at that time",
+    ),
+    (
+        "how a reign ended, and the columns of a failover that repeat it",
+        "its fault: records of the testbed and of its own node, from the fault to the next election. Without a fault: "
+        "records of the testbed and of all brokers between the two elections",
+    ),
+    ("`noticed_by`, `detection_ms`, `election_ms`", "also records of all brokers from the loss to the election"),
+    (
+        "the takeover and its parts, `propagation_ms`, `requests`, `unanswered`",
+        "records of the new controller's process from its election on",
+    ),
+    (
+        "states of partitions, and counts of their changes",
+        "records of controllers: a broker's log from its election on, and the log of any broker if an election may be "
+        "missing",
+    ),
+    ("times without a leader", "also records of the testbed and of the leader's node"),
+    ("requests, refusals, events, fences", "the logs of the nodes that write them"),
+    (
+        "times after the run's first record",
+        "the first record: the beginning of any log, unless the testbed's first record is there",
+    ),
+)
+
+CLOCKS = """
+A row that is missing altogether has no mark; then the counts of `totals` are in doubt. Columns that identify a row, and
+columns that repeat one record, are never in doubt.
+
+## Clocks
+
+Times between records of several machines have a column that ends in `_within_ms`: the time is wrong by at most this,
+because the clocks of the machines are aligned only to a certain extent (the table `clocks`). It is 0 if both records
+are on one clock, and null if the time is. Times within one process, such as the takeover, have no such column. A page
+shows `6,012.3 ± 1.4 ms`, with no more digits than that justifies, and `< 2.8 ms` for a time that is smaller than its
+uncertainty.
+
+"""
+
 ROWS = """\
 ## Row by row
 
@@ -37,7 +110,7 @@ into a lake, and are on no page (`understudy/history/metrics/row_tables.py`)."""
 
 
 def page() -> str:
-    lines = [HEAD + _definitions(), ""]
+    lines = [HEAD + _doubt() + _definitions(), ""]
     for name, table in TABLES.items():
         lines += section(name, table)
         if name in SORTED_BY:
@@ -59,6 +132,25 @@ def without_description() -> list[str]:
         for field in msgspec.structs.fields(table)
         if field.name not in of_all | attribute_docstrings(found[table.__name__])
     ] + [name for name in TABLES if name not in RunMetrics.__struct_fields__]
+
+
+def _doubt() -> str:
+    """What the marks and uncertainties of columns mean."""
+    head, counts, *others = SIGNS
+    return DOUBT + _table((head, (counts[0], _counts(), counts[2]), *others)) + DEPENDS + _table(EVIDENCE) + CLOCKS
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |\n" for row in rows]
+    return "".join([lines[0], f"|{'---|' * len(rows[0])}\n", *lines[1:]])
+
+
+def _counts() -> str:
+    """The columns that missing records can only make larger, by table."""
+    return "; ".join(
+        f"of `{table}` {', '.join(f'`{name}`' for name in TABLES[table].__struct_fields__ if name in columns)}"
+        for table, columns in COUNTS.items()
+    )
 
 
 def _definitions() -> str:

@@ -93,7 +93,7 @@ def is_upper_bound(run: RunMetrics) -> bool:
 
 
 class ReignDoubt(NamedTuple):
-    """What is in doubt about a reign."""
+    """The parts of a reign that are in doubt."""
 
     ready: bool
     """Whether it was ready, and when."""
@@ -267,7 +267,7 @@ class Doubts:
         return max((us for us in done if elected.us <= us <= until), default=elected.us)
 
     def doubt_of(self, reign: ReignTimes) -> ReignDoubt:
-        """Return what is in doubt about one of the reigns."""
+        """Return the parts of one of the reigns that are in doubt."""
         return next(doubt for each, doubt in zip(self._reigns, self.of_reigns, strict=True) if each is reign)
 
     def may_have_ended_a_reign(self, fault: Fault) -> bool:
@@ -321,7 +321,7 @@ class Doubts:
     # -------------------------------------------------------------- partitions
 
     def of_partitions(self, rows: Iterable[PartitionNumbers]) -> Iterator[tuple[PartitionNumbers, set[str]]]:
-        """States are written by controllers; what is down is in the logs of its node, the testbed and controllers."""
+        """States are written by controllers; the logs of a node, the testbed and controllers say when it was down."""
         spans: dict[tuple[str, int], list[LeadershipSpan]] = {}
         for span in LeadershipHistory.spans(self._run, self._end):
             spans.setdefault((span.leadership.topic, span.leadership.partition), []).append(span)

@@ -133,7 +133,7 @@ def cuts(records: Sequence[Envelope], random_cuts: random.Random, number: int) -
     for record in sorted(records, key=lambda record: (record.node, record.incarnation, record.seq)):
         logs.setdefault((record.node, record.incarnation), []).append(record)
     for node in sorted({node for node, _ in logs}):
-        yield Cut(lambda record, node=node: record.node != node, (node, 0), 0, LATE, NO_LOG)  # type: ignore[misc]
+        yield Cut(without_node(node), (node, 0), 0, LATE, NO_LOG)
     for process in random_cuts.choices(sorted(logs), k=number):
         own = logs[process]
         before = [us_of(log[-1]) for name, log in logs.items() if name[0] == process[0] and name < process]
@@ -151,8 +151,12 @@ def cuts(records: Sequence[Envelope], random_cuts: random.Random, number: int) -
             yield Cut(hole, process, us_of(own[first - 1]), us_of(own[last]), NO_RECORDS)
 
 
+def without_node(node: str) -> Callable[[Envelope], bool]:
+    return lambda record: record.node != node
+
+
 def without(process: Incarnation, first: int, end: int) -> Callable[[Envelope], bool]:
-    """Return a function that keeps all records but those of a process with a sequence number from `first` to `end`."""
+    """Return a function that leaves out the records of a process with a sequence number from `first` to `end`."""
     return lambda record: (record.node, record.incarnation) != process or not first <= record.seq < end
 
 

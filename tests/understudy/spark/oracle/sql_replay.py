@@ -6,8 +6,8 @@ for a single run, so it takes tens of seconds.
 
 SQL does not decide which records are missing and how clocks are aligned: it computes neither the tables `missing` and
 `clocks` nor the columns of `NOT_IN_SQL` and those that end in `_within_ms`. `comparable` leaves them out of a
-comparison. They have tests in `tests/understudy/history/metrics`: the tests of `doubt` remove records of a run, and
-compare the figures with the figures of the complete run.
+comparison. They have tests in `tests/understudy/history/metrics`, which remove records of a run and compare its figures
+with the figures of the complete run.
 """
 
 from __future__ import annotations
