@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from understudy.foundation.eventlog.records import RunDescribed, ZkWrite, ZkWriteDone
-from understudy.history.metrics.evidence import Change, MissingEvidence, is_broker
+from understudy.history.metrics.evidence import MissingEvidence, is_broker
 from understudy.history.metrics.instants import Instant
 from understudy.history.metrics.leadership_history import LeadershipHistory, LeadershipSpan
 from understudy.history.metrics.metric_tables import (
@@ -336,7 +336,7 @@ class Doubts:
             return doubt | ({"leader", "leader_epoch", "isr"} if self.changes_leaders else set())
         last = spans[-1]
         begins = last.until if row.leader is None else last.since
-        if any(self._replaces(change, begins, last.writer_epoch) for change in self.evidence.changes):
+        if self.evidence.may_replace(begins, last.writer_epoch):
             doubt |= {"leader", "leader_epoch", "isr"}
         leaders = {span.leadership.leader for span in spans}
         if any(self.leader_may_be_down(leader, last.until) for leader in leaders) or (
@@ -344,10 +344,6 @@ class Doubts:
         ):
             doubt.add("leaderless_ms")
         return doubt
-
-    @staticmethod
-    def _replaces(change: Change, since: float, writer_epoch: int) -> bool:
-        return change.until >= since or change.epoch > writer_epoch
 
     def leader_may_be_down(self, leader: int, until: float) -> bool:
         """Return whether a leader may have been down at other times up to `until`."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -48,7 +49,25 @@ class Stretch(NamedTuple):
         return self.node == node or (not self.node and is_broker(node))
 
 
-class Change(NamedTuple):
+class _Times:
+    """Stretches of time, for the question whether one of them meets another stretch."""
+
+    def __init__(self, stretches: Iterable[tuple[float, float]]) -> None:
+        self._since: list[float] = []
+        self._until: list[float] = []
+        for since, until in sorted(stretches):
+            if self._until and since <= self._until[-1]:
+                self._until[-1] = max(self._until[-1], until)
+            else:
+                self._since.append(since)
+                self._until.append(until)
+
+    def meet(self, since: float, until: float) -> bool:
+        place = bisect_right(self._since, until)
+        return since <= until and place > 0 and since <= self._until[place - 1]
+
+
+class _Change(NamedTuple):
     """A stretch in which a controller may have written records about partitions that are missing."""
 
     since: float
@@ -81,66 +100,78 @@ class MissingEvidence:
         reigns: Sequence[ReignTimes],
         history: LeadershipHistory,
     ) -> None:
-        self.stretches = tuple(_stretches(run, missing))
-        self.moves_begin = any(stretch.since == -math.inf for stretch in self.stretches)
+        self._stretches = tuple(_stretches(run, missing))
+        self._times_by_name: dict[Hashable, _Times] = {}
+        self.moves_begin = any(stretch.since == -math.inf for stretch in self._stretches)
         """Whether the run may have begun earlier, so that all times after its first record are too small."""
-        self.moves_end = any(stretch.until == math.inf for stretch in self.stretches)
+        self.moves_end = any(stretch.until == math.inf for stretch in self._stretches)
         """Whether the run may have gone on."""
-        self._gaps = tuple(_epoch_gaps(run, reigns, self.stretches, history))
-        self.changes = tuple(self._changes(reigns))
+        self._gaps = tuple(_epoch_gaps(run, reigns, self._stretches, history))
+        changes = tuple(self._changes(reigns))
+        self._change_times = _Times((each.since, each.until) for each in changes)
+        self._last_change_us = max((each.until for each in changes), default=-math.inf)
+        self._last_change_epoch = max((each.epoch for each in changes), default=-math.inf)
 
-    def any_of(self, is_meant: Callable[[Stretch], bool], since: float, until: float) -> bool:
-        """Return whether records of the stretches that are meant may be missing between two times, both included."""
-        return any(each.since <= until and since <= each.until and is_meant(each) for each in self.stretches)
+    def of_any(self, since: float, until: float) -> bool:
+        """Return whether any records may be missing between two times, both included; likewise the methods below."""
+        return self._times("any", lambda _: True).meet(since, until)
 
     def of_testbed(self, since: float, until: float) -> bool:
         """Return whether records of the testbed, or of another node that is no broker, may be missing."""
-        return self.any_of(lambda stretch: not stretch.is_broker, since, until)
+        return self._times("testbed", lambda stretch: not stretch.is_broker).meet(since, until)
 
     def of_brokers(self, since: float, until: float) -> bool:
         """Return whether records of any broker may be missing."""
-        return self.any_of(lambda stretch: stretch.is_broker, since, until)
+        return self._times("brokers", lambda stretch: stretch.is_broker).meet(since, until)
 
     def of_node(self, node: str, since: float, until: float) -> bool:
         """Return whether records of a node may be missing."""
-        return self.any_of(lambda stretch: stretch.is_of_node(node), since, until)
+        return self._times(("node", node), lambda stretch: stretch.is_of_node(node)).meet(since, until)
 
     def of_process(self, process: Incarnation, since: float, until: float) -> bool:
         """Return whether records of one incarnation may be missing."""
-        return self.any_of(lambda stretch: stretch.is_of(process), since, until)
+        return self._times(process, lambda stretch: stretch.is_of(process)).meet(since, until)
+
+    def of_changes(self, since: float, until: float) -> bool:
+        """Return whether a controller's records about partitions may be missing."""
+        return self._change_times.meet(since, until)
+
+    def may_replace(self, us: float, writer_epoch: int) -> bool:
+        """Return whether a missing state may be newer than a state from some time, which a controller of
+        `writer_epoch` wrote."""
+        return self._last_change_us >= us or self._last_change_epoch > writer_epoch
 
     def of_elections(self, since: float, until: float) -> bool:
         """Return whether the election of another controller may be missing: an epoch is not on record, and the log of
         a broker is missing at that time."""
-        return any(
-            max(since, gap.since, stretch.since) <= min(until, gap.until, stretch.until)
-            for gap in self._gaps
-            for stretch in self.stretches
-            if stretch.is_broker
-        )
+        return any(self.of_brokers(max(since, gap.since), min(until, gap.until)) for gap in self._gaps)
 
     def of_elections_around(self, us: float) -> bool:
         """Return whether a controller may have reigned at a time whose election is missing."""
         return any(gap.since <= us <= gap.until and self.of_elections(gap.since, us) for gap in self._gaps)
 
-    def of_changes(self, since: float, until: float) -> bool:
-        """Return whether a controller's records about partitions may be missing."""
-        return any(each.since <= until and since <= each.until for each in self.changes)
+    def _times(self, name: Hashable, is_meant: Callable[[Stretch], bool]) -> _Times:
+        """Return the times of the stretches that are meant, which have a name of their own."""
+        found = self._times_by_name.get(name)
+        if found is None:
+            meant = ((each.since, each.until) for each in self._stretches if is_meant(each))
+            found = self._times_by_name[name] = _Times(meant)
+        return found
 
-    def _changes(self, reigns: Sequence[ReignTimes]) -> Iterator[Change]:
-        for stretch in self.stretches:
+    def _changes(self, reigns: Sequence[ReignTimes]) -> Iterator[_Change]:
+        for stretch in self._stretches:
             if not stretch.is_broker:
                 if stretch.node not in _TESTBEDS:
-                    yield Change(stretch.since, stretch.until, math.inf)
+                    yield _Change(stretch.since, stretch.until, math.inf)
                 continue
             for reign in reigns:
                 if stretch.is_of(reign.elected.incarnation) and reign.elected.us <= stretch.until:
                     since = max(stretch.since, reign.elected.us)
-                    yield Change(since, stretch.until, reign.elected.data.epoch)
+                    yield _Change(since, stretch.until, reign.elected.data.epoch)
             for gap in self._gaps:
                 since = max(stretch.since, gap.since)
                 if since <= min(stretch.until, gap.until):
-                    yield Change(since, stretch.until, gap.epoch)
+                    yield _Change(since, stretch.until, gap.epoch)
 
 
 _BROKER = re.compile(BROKER_NODE)

@@ -82,6 +82,6 @@ def of_fault(
             doubt |= of_failover
         if failover is not None:
             doubt |= {"detection_ms", "outage_ms"}.intersection(failover.doubt)
-    if evidence.any_of(lambda _: True, fault.key.us, until) or evidence.of_changes(-math.inf, until):
+    if evidence.of_any(fault.key.us, until) or evidence.of_changes(-math.inf, until):
         doubt.add("elections")
     return doubt
