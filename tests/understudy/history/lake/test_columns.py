@@ -17,9 +17,15 @@ from understudy.history.lake.columns import (
     fits,
     record_schema,
     record_table,
+    run_table,
     table_schema,
 )
+from understudy.history.metrics.metric_tables import TABLES
+from understudy.history.metrics.metrics import measure_records
 from understudy.history.reading.lines import LineDecoder
+from understudy.history.reading.missing import NO_LOG, NO_RECORDS, MissingRecords
+from understudy.history.reading.reader import read_lines
+from understudy.history.reading.run_records import RunRecords
 
 SAMPLES = sorted((Path(__file__).parents[3] / "foundation" / "eventlog" / "samples").iterdir())
 
@@ -41,6 +47,23 @@ def test_every_record_type_has_columns_with_different_names() -> None:
 def test_every_metric_table_has_columns() -> None:
     for name, struct in RUN_TABLES.items():
         assert table_schema(name).names == ["run", *struct.__struct_fields__]
+
+
+def test_tables_of_a_run_with_missing_records_and_several_clocks_hold_what_their_rows_hold() -> None:
+    lines = {file: found for file, found in killed_controller().lines.items() if not file.startswith("broker-2")}
+    run = RunRecords.from_envelopes(read_lines(lines).records)
+    missing = [
+        MissingRecords(0, run.signs.last_us, "broker-2", 0, NO_LOG, "broker-1 names it", "broker-1/1#3"),
+        MissingRecords(100, 200, "broker-3", 1, NO_RECORDS, "numbers 4 to 6 are missing", "broker-3/1#7"),
+    ]
+    metrics = measure_records("run-1", run, missing)
+    for name, kind in TABLES.items():
+        content = getattr(metrics, name)
+        found = content if isinstance(content, tuple) else (content,)
+        read = run_table(name, [("run-1", row) for row in found]).drop_columns("run").to_pylist()
+        assert msgspec.convert(read, tuple[kind, ...]) == found  # type: ignore[valid-type]  # a value
+    assert metrics.totals.doubt
+    assert (len(metrics.missing), len(metrics.clocks)) == (2, 4)
 
 
 @pytest.fixture(scope="module")
