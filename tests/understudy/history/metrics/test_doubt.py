@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.foundation.eventlog.stories import killed_controller
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.metrics.doubt import COUNTS, is_upper_bound
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
@@ -179,6 +179,24 @@ def test_no_figure_changes_without_a_mark_when_records_of_a_simulated_run_are_mi
         marks += sum(len(row.doubt) for table in found.tables.values() for row in table)
     assert tried > 10
     assert marks > 1000, "nothing was compared"
+
+
+def test_impossible_histories_have_marks_too() -> None:
+    """Damaged logs have epochs that repeat and decrease, and stretches of any node at any time."""
+    for seed in range(40):
+        choose = random.Random(seed)
+        records = list(read_lines(RandomRun(seed, records=choose.choice((5, 50, 200))).logs.lines).records)
+        run = RunRecords.from_envelopes(records)
+        missing = []
+        for node in choose.choices(("", "broker-1", "broker-2", "broker-9", "testbed", "another"), k=3):
+            since, until = sorted((choose.randint(0, run.signs.last_us), choose.randint(0, run.signs.last_us)))
+            missing.append(
+                MissingRecords(since, until, node, choose.randint(0, 2), NO_RECORDS, "a test", "broker-1/1#1")
+            )
+        metrics = measure_records("run", run, missing)
+        assert {"records", "started_ms"} <= set(metrics.totals.doubt)
+        for name, kind in ROW_TABLES.items():
+            assert all(set(row.doubt) <= set(kind.__struct_fields__) for row in rows(name, run, missing)), name
 
 
 # ------------------------------------------------------------------ a run written by hand
