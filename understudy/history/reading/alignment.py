@@ -11,13 +11,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median_high, median_low
 from typing import Final, NamedTuple
 
 from understudy.history.reading.clock_bounds import DRIFT, ROUNDING_US, Bound, Contradiction, TimeBand, TimeBounds
-from understudy.history.reading.clock_evidence import WALL_CLOCK_WITHIN_US, ClockEvidence, IncarnationEvidence
+from understudy.history.reading.clock_evidence import (
+    WALL_CLOCK_WITHIN_US,
+    ClockEvidence,
+    IncarnationEvidence,
+    Stretches,
+)
 from understudy.history.reading.clocks import (
     MESSAGES,
     REFERENCE,
@@ -31,11 +36,11 @@ from understudy.history.reading.clocks import (
 )
 from understudy.history.reading.findings import CLOCKS_CONTRADICT, WALL_CLOCK_DIFFERS, LogFinding
 
-MOST_POINTS: Final = 128
+MOST_POINTS: Final = 512
 """Maximum number of points of a clock."""
 _SAME_UPTIME_US: Final = 60_000_000
 """Clocks without a boot's name that are no further apart than this are taken as one if nothing contradicts it."""
-_MOST_CONTRADICTIONS: Final = 32
+_MOST_CONTRADICTIONS: Final = 8
 """Number of contradictions after which all bounds between the clocks of a further one are left out."""
 
 
@@ -65,6 +70,8 @@ class _Order(NamedTuple):
 
 def align(evidence: ClockEvidence) -> Alignment:
     """Align the clocks of a run."""
+    for name in [name for name, own in evidence.incarnations.items() if not own.records]:
+        del evidence.incarnations[name]
     groups = _clocks_of(evidence)
     clock_of = {member.name: number for number, group in enumerate(groups) for member in group.members}
     if len(groups) <= 1:
@@ -199,15 +206,19 @@ class _Solver:
         for number, group in enumerate(groups):
             for own in group.members:
                 times[number].update((own.first_us, own.last_us))
+                times[number].update(us for us, _ in own.walls)
         for order in self._orders:
             for clock, at in (order.earlier, order.later):
                 (times[clock] if clock >= 0 else transactions).add(at)
         self._times = [sorted(found) for found in times]
         vertices = sum(map(len, self._times))
         self._transactions = {zxid: vertex for vertex, zxid in enumerate(sorted(transactions), vertices)}
+        self._times_of = {0: TimeBounds(self._times, len(self._transactions))}
+        self._bounds_of = [
+            Bound(self._vertex(order.earlier), self._vertex(order.later), ROUNDING_US) for order in self._orders
+        ]
         self._bounds: list[Bound] = []
         self._evidence_of: dict[int, str] = {0: REFERENCE}
-        self._times_of: dict[int, TimeBounds] = {}
         self._clocks: dict[int, MachineClock] = {}
         self._bands: dict[tuple[int, int], list[TimeBand]] = {}
         self.findings: list[LogFinding] = []
@@ -229,7 +240,9 @@ class _Solver:
                 if not wrong:
                     raise
                 left_out = set(wrong)
-                self._orders = [order for order in self._orders if order not in left_out]
+                kept = [place for place, order in enumerate(self._orders) if order not in left_out]
+                self._orders = [self._orders[place] for place in kept]
+                self._bounds_of = [self._bounds_of[place] for place in kept]
         for one, other in sorted(contradicting):
             self._note(one, other)
         return self
@@ -272,27 +285,38 @@ class _Solver:
     def _solve_all(self) -> None:
         times = TimeBounds(self._times, len(self._transactions))
         self._times_of = {0: times}
-        self._evidence_of = {0: REFERENCE}
-        self._bounds = [
-            Bound(self._vertex(order.earlier), self._vertex(order.later), ROUNDING_US) for order in self._orders
-        ]
-        begin = 0
-        for stage in (MESSAGES, ZXIDS, STARTS):
-            end = begin + sum(order.stage == stage for order in self._orders)
-            times.narrow(self._bounds[:end])
-            begin = end
-            for number in range(len(self._groups)):
-                if times.is_bounded(number):
-                    self._evidence_of.setdefault(number, stage)
-        self._add_wall_clocks(times)
+        self._bounds = list(self._bounds_of)
+        self._evidence_of = {0: REFERENCE} | dict.fromkeys(self._bounded_by_messages(), MESSAGES)
+        if len(self._evidence_of) < len(self._groups):
+            times.narrow(self._bounds[: sum(order.stage != STARTS for order in self._orders)])
+            self._name_evidence(times, ZXIDS)
+        times.narrow(self._bounds)
+        self._name_evidence(times, STARTS)
+        if len(self._evidence_of) < len(self._groups):
+            self._add_wall_clocks(times)
+
+    def _name_evidence(self, times: TimeBounds, evidence: str) -> None:
+        for number in range(len(self._groups)):
+            if times.is_bounded(number):
+                self._evidence_of.setdefault(number, evidence)
+
+    def _bounded_by_messages(self) -> set[int]:
+        """Return the clocks that messages connect with the reference in both directions, by themselves or by others."""
+        pairs = {self._clocks_of(order) for order in self._orders if order.stage == MESSAGES}
+        return _reached(pairs) & _reached((later, earlier) for earlier, later in pairs) - {0}
 
     def _all_orders(self) -> Iterator[_Order]:
         evidence, clock_of = self._evidence, self._clock_of
-        for (sender, receiver), stretches in sorted(evidence.messages.items()):
-            one, other = clock_of[sender], clock_of[receiver]
-            if one != other:
+        by_clocks: dict[tuple[int, int], Stretches] = {}
+        for (sender, receiver), stretches in evidence.messages.items():
+            pair = clock_of[sender], clock_of[receiver]
+            if pair[0] != pair[1]:
+                joined = by_clocks.setdefault(pair, Stretches())
                 for order in stretches:
-                    yield _Order((one, order.earlier_us), (other, order.later_us), MESSAGES)
+                    joined.add_order(order)
+        for (one, other), stretches in sorted(by_clocks.items(), key=lambda item: item[0]):
+            for order in stretches:
+                yield _Order((one, order.earlier_us), (other, order.later_us), MESSAGES)
         yield from self._transaction_orders()
         for earlier, later in self._starts():
             if earlier[0] != later[0]:
@@ -337,45 +361,58 @@ class _Solver:
 
     def _add_wall_clocks(self, times: TimeBounds) -> None:
         """Bound the clocks by their wall clock that nothing else bounds from both sides, one after the other."""
-        wall_us = _usual(
-            {
-                number: first.first_wall_us - sum(times.range_of(self._vertex((number, first.first_us)))) // 2
-                for number, first in ((number, self._first(number)) for number in self._evidence_of)
-            }
-        )
-        anchor_clock = self._times[0]
+        walls = {}
+        for number in self._evidence_of:
+            us, wall_us = self._first(number).walls[0]
+            walls[number] = wall_us - sum(times.range_of(self._vertex((number, us)))) // 2
+        usual_us = _usual(walls)
         for number in range(len(self._groups)):
             if times.is_bounded(number):
                 self._evidence_of.setdefault(number, WALL_CLOCK)
                 continue
             self._evidence_of[number] = WALL_CLOCK
-            first = self._first(number)
-            vertex = self._vertex((number, first.first_us))
+            us, wall_us = self._first(number).walls[0]
+            vertex = self._vertex((number, us))
             low, high = times.range_of(vertex)
-            middle = first.first_wall_us - wall_us
-            if middle < low:
-                within = max(WALL_CLOCK_WITHIN_US, low - middle)
-                middle = low
-            elif middle > high:
-                within = max(WALL_CLOCK_WITHIN_US, middle - high)
-                middle = high
-            else:
-                within = WALL_CLOCK_WITHIN_US
-            self._bind(times, vertex, middle - within, middle + within, anchor_clock)
+            expected = wall_us - usual_us
+            middle = min(max(expected, low), high)
+            within = max(WALL_CLOCK_WITHIN_US, abs(expected - middle))
+            self._bounds += self._bound_both(vertex, middle - within, middle + within)
             times.narrow(self._bounds)
-            last = max(self._groups[number].members, key=lambda own: own.last_us)
-            vertex = self._vertex((number, last.last_us))
-            low, high = times.range_of(vertex)
-            middle = last.last_wall_us - wall_us
-            if middle - WALL_CLOCK_WITHIN_US < high - ROUNDING_US and middle + WALL_CLOCK_WITHIN_US > low + ROUNDING_US:
-                self._bind(times, vertex, middle - WALL_CLOCK_WITHIN_US, middle + WALL_CLOCK_WITHIN_US, anchor_clock)
+            without = list(self._bounds)
+            try:
+                self._bounds += self._later_walls(times, number, usual_us)
                 times.narrow(self._bounds)
+            except Contradiction:
+                times = self._times_of[0] = TimeBounds(self._times, len(self._transactions))
+                self._bounds = without
+                times.narrow(without)
 
-    def _bind(self, times: TimeBounds, vertex: int, low: int, high: int, anchors: Sequence[int]) -> None:
-        """Add bounds of a vertex to the time of the reference clock."""
+    def _later_walls(self, times: TimeBounds, number: int, usual_us: int) -> list[Bound]:
+        """Return the bounds by the wall clocks of a clock, which keep them close to the truth in a long run. Those that
+        contradict the earlier ones are left out: the wall clock was stepped.
+        """
+        bounds: list[Bound] = []
+        walls = sorted(wall for own in self._groups[number].members for wall in own.walls)
+        last_us, lowest, highest = walls[0][0], *times.range_of(self._vertex((number, walls[0][0])))
+        for us, wall_us in walls:
+            vertex, width = self._vertex((number, us)), us - last_us
+            drift = width // DRIFT + ROUNDING_US
+            low, high = times.range_of(vertex)
+            low, high = max(low, lowest + width - drift), min(high, highest + width + drift)
+            expected = wall_us - usual_us
+            earliest, latest = expected - WALL_CLOCK_WITHIN_US, expected + WALL_CLOCK_WITHIN_US
+            if earliest < high - ROUNDING_US and latest > low + ROUNDING_US:
+                bounds += self._bound_both(vertex, earliest, latest)
+                last_us, lowest, highest = us, max(low, earliest), min(high, latest)
+        return bounds
+
+    def _bound_both(self, vertex: int, low: int, high: int) -> list[Bound]:
+        """Return the bounds of a vertex to a time of the reference clock."""
+        anchors = self._times[0]
         us = anchors[min(bisect_left(anchors, (low + high) // 2), len(anchors) - 1)]
-        anchor = times.vertex(0, us)
-        self._bounds += [Bound(vertex, anchor, high - us), Bound(anchor, vertex, us - low)]
+        anchor = self._vertex((0, us))
+        return [Bound(vertex, anchor, high - us), Bound(anchor, vertex, us - low)]
 
     def _first(self, number: int) -> IncarnationEvidence:
         return min(self._groups[number].members, key=lambda own: (own.first_us, own.name))
@@ -389,6 +426,20 @@ class _Solver:
         second = self._first(other)
         what = f"{'ZooKeeper' if one < 0 else _named(self._first(one))} and {_named(second)}"
         self.findings.append(LogFinding(second.file, 0, CLOCKS_CONTRADICT, what))
+
+
+def _reached(pairs: Iterable[tuple[int, int]]) -> set[int]:
+    """Return the clocks to which a path leads from the reference."""
+    following: dict[int, list[int]] = defaultdict(list)
+    for one, other in pairs:
+        following[one].append(other)
+    reached, waiting = {0}, [0]
+    while waiting:
+        for other in following[waiting.pop()]:
+            if other not in reached:
+                reached.add(other)
+                waiting.append(other)
+    return reached
 
 
 def _points(bands: Sequence[TimeBand]) -> tuple[ClockPoint, ...]:
@@ -492,7 +543,7 @@ def _wall_clocks(
 ) -> Iterator[LogFinding]:
     """Yield a finding for each incarnation whose wall clock differs from the other wall clocks of the run."""
     walls = {
-        name: own.first_wall_us - clocks[clock_of[name]].time_us(own.first_us)
+        name: own.wall_minus_clock_us - clocks[clock_of[name]].offset_us(own.first_us)
         for name, own in sorted(evidence.incarnations.items())
         if clocks[clock_of[name]].evidence != WALL_CLOCK
     }

@@ -7,9 +7,10 @@ Kept are open messages, and of each two incarnations the narrowest bounds by str
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -28,16 +29,18 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.history.reading.clocks import Incarnation
 
-MOST_STRETCHES: Final = 128
+MOST_STRETCHES: Final = 512
 """Maximum number of stretches of time for which the narrowest bound between two incarnations is kept."""
-MOST_TRANSACTIONS: Final = 2_048
+MOST_TRANSACTIONS: Final = 512
 """Maximum number of ZooKeeper transactions of an incarnation, and of zxids that it has seen, that are kept."""
-
+MOST_WALLS: Final = 128
+"""Maximum number of wall clocks of an incarnation that are kept."""
 WALL_CLOCK_WITHIN_US: Final = 1_000_000
 """A wall clock is expected to be right within this."""
 
 _STARTED: Final = msgspec.json.Decoder(ProcessStarted)
-_FIRST_STRETCH_US: Final = 1 << 20
+_FIRST_STRETCH_US: Final = 1 << 21
+_FIRST_INTERVAL_MS: Final = 10_000.0
 
 _Message: TypeAlias = tuple[bool, str, str, str, int, int, int]
 """Whether it is an answer, the serving node, API, client id, correlation id, controller epoch and broker epoch."""
@@ -81,19 +84,6 @@ class Order(NamedTuple):
     later_us: int
 
 
-class Header(Protocol):
-    """The part of a record that is evidence besides its payload."""
-
-    @property
-    def seq(self) -> int: ...
-    @property
-    def wall_ms(self) -> float: ...
-    @property
-    def cause(self) -> int | None: ...
-    @property
-    def zxid(self) -> int: ...
-
-
 class Stretches:
     """The narrowest bounds between two incarnations, one for each stretch of time. The stretches grow with the run."""
 
@@ -104,17 +94,19 @@ class Stretches:
         self._found: dict[int, Order] = {}
 
     def add(self, earlier_us: int, later_us: int) -> None:
-        order = Order(later_us - earlier_us, earlier_us, later_us)
-        stretch = earlier_us // self._width_us
-        known = self._found.get(stretch)
-        if known is None or order < known:
-            self._found[stretch] = order
+        known = self._found.get(earlier_us // self._width_us)
+        if known is None or later_us - earlier_us <= known.gap_us:
+            self.add_order(Order(later_us - earlier_us, earlier_us, later_us))
+
+    def add_order(self, order: Order) -> None:
+        stretch = order.earlier_us // self._width_us
+        self._found[stretch] = min(order, self._found.get(stretch, order))
         while len(self._found) > MOST_STRETCHES:
             self._width_us *= 2
             found, self._found = self._found, {}
-            for order in found.values():
-                stretch = order.earlier_us // self._width_us
-                self._found[stretch] = min(order, self._found.get(stretch, order))
+            for other in found.values():
+                stretch = other.earlier_us // self._width_us
+                self._found[stretch] = min(other, self._found.get(stretch, other))
 
     def __len__(self) -> int:
         return len(self._found)
@@ -124,14 +116,17 @@ class Stretches:
 
 
 class IncarnationEvidence:
-    """What is known of one incarnation's clock.
+    """What is known of one incarnation's clock; all times are by this clock, in microseconds.
 
     Attributes:
-        file: the file of the first record.
+        file: the file of the first record; empty before it.
         boot: as in `ProcessStarted`; empty if there is none.
+        last_us: the largest clock; it is set at the end.
+        walls: some of its clocks with the wall clock; the first one is from the first record.
         transactions: when it requested each ZooKeeper transaction: its clock and the zxid.
         zxids: when it had first seen a zxid: its clock and the zxid.
         described_us: the clock of the first `RunDescribed`; None if there is none.
+        seen: the incarnations whose logs this one has seen to their ends, and when.
     """
 
     def __init__(self, name: Incarnation) -> None:
@@ -141,26 +136,55 @@ class IncarnationEvidence:
         self.boot = ""
         self.has_testbed = False
         self.records = 0
-        self.first_us = 0
         self.last_us = 0
-        self.first_wall_us = 0
-        self.last_wall_us = 0
+        self.walls: list[tuple[int, int]] = []
         self.transactions: list[tuple[int, int]] = []
         self.zxids: list[tuple[int, int]] = []
         self.described_us: int | None = None
         self.seen: list[tuple[Incarnation, int]] = []
-        """The incarnations whose logs this one has seen to their ends, and when."""
         self.sent: dict[int, _Message] = {}
         """Control requests without an answer, by the `seq` of their `RequestSent`."""
         self.received: dict[int, _Message] = {}
         """Control requests that were not answered yet, by the `seq` of their `RequestReceived`."""
         self.writes: dict[int, int] = {}
         """The clock of each `ZkWrite` without an outcome, by its `seq`."""
+        self.zxid = 0
+        self._wall_interval_ms = _FIRST_INTERVAL_MS
+        self.next_wall_ms = -1.0
+        """The monotonic clock from which on a wall clock is of interest again."""
+
+    @property
+    def first_us(self) -> int:
+        """The clock of the first record."""
+        return self.walls[0][0]
 
     @property
     def wall_minus_clock_us(self) -> int:
         """The wall clock minus the monotonic clock at the first record."""
-        return self.first_wall_us - self.first_us
+        us, wall_us = self.walls[0]
+        return wall_us - us
+
+    def see(self, file: str, record: Any) -> None:
+        """Add what the envelope of a record has, an `EnvelopeHeader` or an `Envelope`."""
+        if record.zxid > self.zxid:
+            self.see_zxid(record.mono_ms, record.zxid)
+        if record.mono_ms >= self.next_wall_ms:
+            self.see_wall(file, record.mono_ms, record.wall_ms)
+
+    def see_wall(self, file: str, mono_ms: float, wall_ms: float) -> None:
+        """Add the clocks of a record."""
+        self.file = self.file or file
+        self.walls.append((_micros(mono_ms), _micros(wall_ms)))
+        if len(self.walls) > MOST_WALLS:
+            del self.walls[1::2]
+            self._wall_interval_ms *= 2
+        self.next_wall_ms = mono_ms + self._wall_interval_ms
+
+    def see_zxid(self, mono_ms: float, zxid: int) -> None:
+        """Add a zxid that is greater than all before it."""
+        self.zxid = zxid
+        self.zxids.append((_micros(mono_ms), zxid))
+        _thin(self.zxids)
 
 
 class ClockEvidence:
@@ -176,53 +200,77 @@ class ClockEvidence:
         self._open: dict[_Message, tuple[Incarnation, int, bool]] = {}
         """One end of each message: incarnation, clock, and whether it received the message."""
 
-    def add(self, name: Incarnation, file: str, us: int, header: Header, data: Payload | None) -> None:
-        """Add a record.
+    @property
+    def open_messages(self) -> int:
+        """The number of messages of which one end has come."""
+        return len(self._open)
 
-        Args:
-            us: the monotonic clock in microseconds.
-            data: the payload; None if its type is not evidence.
-        """
+    def of(self, name: Incarnation) -> IncarnationEvidence:
+        """Return the evidence of one incarnation."""
         own = self.incarnations.get(name)
         if own is None:
             own = self.incarnations[name] = IncarnationEvidence(name)
-            own.file, own.first_us, own.last_us, own.first_wall_us = file, us, us, round(header.wall_ms * 1000)
-        own.records += 1
-        own.last_us = max(own.last_us, us)
-        own.last_wall_us = round(header.wall_ms * 1000)
-        zxid = header.zxid
-        if zxid and (not own.zxids or zxid > own.zxids[-1][1]):
-            own.zxids.append((us, zxid))
-            _thin(own.zxids)
-        match data:
-            case None:
-                pass
-            case RequestSent(attempt=1) if data.correlation_id >= 0:
-                # Only the first attempt: an answer to a later one may be an answer to this one.
-                own.sent[header.seq] = message = _request(f"broker-{data.to}", data)
-                self._end(message, name, us, is_receipt=False)
-            case RequestReceived() if data.controller_epoch >= 0 and data.correlation_id >= 0:
-                own.received[header.seq] = message = _request(name[0], data)
-                self._end(message, name, us, is_receipt=True)
-            case ResponseSent() if header.cause in own.received:
-                self._end((True, *own.received.pop(header.cause)[1:]), name, us, is_receipt=False)
-            case ResponseReceived() if header.cause in own.sent:
-                self._end((True, *own.sent.pop(header.cause)[1:]), name, us, is_receipt=True)
-            case RequestFailed() if header.cause in own.sent:
-                del own.sent[header.cause]
-            case ZkWrite():
-                own.writes[header.seq] = us
-            case ZkWriteDone() if header.cause in own.writes:
-                began_us = own.writes.pop(header.cause)
-                if data.zxid > 0:
-                    own.transactions.append((began_us, data.zxid))
-                    _thin(own.transactions)
-            case ProcessStarted() if not own.boot and not own.machine:
-                own.machine, own.boot, own.has_testbed = data.machine, data.boot, data.has_testbed
-            case RunDescribed() if own.described_us is None:
-                own.described_us = us
-            case LogSeen():
-                own.seen.append(((data.node, data.incarnation), us))
+        return own
+
+    def add(self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: Any) -> None:
+        """Add a record of one of `EVIDENCE`.
+
+        Args:
+            own: the evidence of the incarnation that wrote it.
+            us: the monotonic clock in microseconds.
+            data: the payload.
+        """
+        EVIDENCE[type(data)](self, own, us, seq, cause, data)
+
+    def _request_sent(self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: RequestSent) -> None:
+        # Only the first attempt: an answer to a later one may be an answer to this one.
+        if data.attempt == 1 and data.correlation_id >= 0:
+            own.sent[seq] = message = _request(f"broker-{data.to}", data)
+            self._end(message, own.name, us, is_receipt=False)
+
+    def _request_received(
+        self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: RequestReceived
+    ) -> None:
+        if data.controller_epoch >= 0 and data.correlation_id >= 0:
+            own.received[seq] = message = _request(own.name[0], data)
+            self._end(message, own.name, us, is_receipt=True)
+
+    def _response_sent(
+        self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: ResponseSent
+    ) -> None:
+        if (request := own.received.pop(cause or 0, None)) is not None:
+            self._end((True, *request[1:]), own.name, us, is_receipt=False)
+
+    def _response_received(
+        self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: ResponseReceived
+    ) -> None:
+        if (request := own.sent.pop(cause or 0, None)) is not None:
+            self._end((True, *request[1:]), own.name, us, is_receipt=True)
+
+    def _request_failed(
+        self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: RequestFailed
+    ) -> None:
+        own.sent.pop(cause or 0, None)
+
+    def _write_begun(self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: ZkWrite) -> None:
+        own.writes[seq] = us
+
+    def _write_done(self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: ZkWriteDone) -> None:
+        began_us = own.writes.pop(cause or 0, None)
+        if began_us is not None and data.zxid > 0:
+            own.transactions.append((began_us, data.zxid))
+            _thin(own.transactions)
+
+    def _started(self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: ProcessStarted) -> None:
+        if not own.boot and not own.machine:
+            own.machine, own.boot, own.has_testbed = data.machine, data.boot, data.has_testbed
+
+    def _described(self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: RunDescribed) -> None:
+        if own.described_us is None:
+            own.described_us = us
+
+    def _log_seen(self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: LogSeen) -> None:
+        own.seen.append(((data.node, data.incarnation), us))
 
     def _end(self, message: _Message, name: Incarnation, us: int, *, is_receipt: bool) -> None:
         """Add one end of a message: match it with the other end, or keep it open."""
@@ -240,6 +288,23 @@ class ClockEvidence:
         self.messages.setdefault((sender, receiver), Stretches()).add(sent_us, received_us)
 
 
+EVIDENCE: Final[
+    dict[type[Payload], Callable[[ClockEvidence, IncarnationEvidence, int, int, int | None, Any], None]]
+] = {
+    LogSeen: ClockEvidence._log_seen,
+    ProcessStarted: ClockEvidence._started,
+    RequestFailed: ClockEvidence._request_failed,
+    RequestReceived: ClockEvidence._request_received,
+    RequestSent: ClockEvidence._request_sent,
+    ResponseReceived: ClockEvidence._response_received,
+    ResponseSent: ClockEvidence._response_sent,
+    RunDescribed: ClockEvidence._described,
+    ZkWrite: ClockEvidence._write_begun,
+    ZkWriteDone: ClockEvidence._write_done,
+}
+"""Record types that are evidence, and the function that adds a record of each."""
+
+
 def _request(server: str, data: RequestSent | RequestReceived) -> _Message:
     """Return the name of a control request at both ends. Within both epochs a correlation id occurs again only if the
     request is sent again.
@@ -253,6 +318,10 @@ def _request(server: str, data: RequestSent | RequestReceived) -> _Message:
         data.controller_epoch,
         data.broker_epoch,
     )
+
+
+def _micros(ms: float) -> int:
+    return math.floor(ms * 1000 + 0.5)
 
 
 def _thin(pairs: list[tuple[int, int]]) -> None:

@@ -52,26 +52,32 @@ class MachineClock(NamedTuple):
         """Return the time of the run at a time of this clock."""
         return clock_us + self.offset_us(clock_us)
 
-    def in_turn(self) -> Callable[[int], int]:
-        """Return a function like `time_us`, which is faster for times that come in about their order."""
-        if len(self.points) == 1:
-            return self.points[0].offset_us.__add__
-        floor = math.floor
+    def mover(self, since_us: int = 0, start_us: int = 0) -> Callable[[int], int]:
+        """Return a function that is faster than `time_us` for many times that come in about their order.
+
+        Args:
+            since_us: the times that it is given are after this time of the clock.
+            start_us: the times that it returns are after this time of the run.
+        """
+        points, floor = self.points, math.floor
+        shift = since_us - start_us
+        if len(points) == 1:
+            return (points[0].offset_us + shift).__add__
         since = until = begin = span = 0
         width = 1
 
-        def time_us(clock_us: int) -> int:
+        def moved(us: int) -> int:
             nonlocal since, until, begin, span, width
-            if not since <= clock_us < until:
-                place = bisect_right(self.points, clock_us, key=lambda point: point.clock_us)
-                if not 0 < place < len(self.points):
-                    return self.time_us(clock_us)
-                before, after = self.points[place - 1], self.points[place]
-                since, until, begin = before.clock_us, after.clock_us, before.offset_us
+            if not since <= us < until:
+                place = bisect_right(points, us + since_us, key=lambda point: point.clock_us)
+                if not 0 < place < len(points):
+                    return us + shift + self.offset_us(us + since_us)
+                before, after = points[place - 1], points[place]
+                since, until, begin = before.clock_us - since_us, after.clock_us - since_us, before.offset_us
                 span, width = after.offset_us - begin, until - since
-            return clock_us + floor(begin + (clock_us - since) / width * span + 0.5)
+            return us + shift + floor(begin + (us - since) / width * span + 0.5)
 
-        return time_us
+        return moved
 
     def clock_us(self, run_us: int) -> int:
         """Return the time of this clock at a time of the run."""

@@ -23,7 +23,7 @@ import msgspec
 from understudy.foundation.eventlog.files import log_files
 from understudy.foundation.eventlog.records import RECORD_VERSION, Envelope
 from understudy.history.reading.alignment import Alignment, align
-from understudy.history.reading.clock_evidence import ClockEvidence, ClockSigns
+from understudy.history.reading.clock_evidence import EVIDENCE, ClockEvidence, ClockSigns
 from understudy.history.reading.clocks import ONE_CLOCK, RunClocks
 from understudy.history.reading.findings import (
     EMPTY_FILE,
@@ -156,12 +156,18 @@ class _Envelopes:
         evidence = ClockEvidence()
         own = {(node, number): found for (name, node, number), found in self._records.items() if name == run}
         for name, (records, files) in own.items():
+            if not records:
+                continue
+            found = evidence.of(name)
+            found.records, found.last_us = len(records), micros(max(record.mono_ms for record in records))
             for record in records:
-                evidence.add(name, files[0], micros(record.mono_ms), record, record.data)
+                found.see(files[0], record)
+                if type(record.data) in EVIDENCE:
+                    evidence.add(found, micros(record.mono_ms), record.seq, record.cause, record.data)
         alignment = align(evidence)
         if not alignment.clocks.is_one:
             for name, (records, _) in own.items():
-                time_us = alignment.clocks.of(name).in_turn()
+                time_us = alignment.clocks.of(name).mover()
                 records[:] = [
                     msgspec.structs.replace(record, mono_ms=time_us(micros(record.mono_ms)) / 1000)
                     for record in records

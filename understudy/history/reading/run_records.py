@@ -28,7 +28,7 @@ from understudy.foundation.eventlog.records import (
     TopicsChanged,
 )
 from understudy.history.reading.alignment import align
-from understudy.history.reading.clock_evidence import ClockEvidence, ClockSigns
+from understudy.history.reading.clock_evidence import EVIDENCE, ClockEvidence, ClockSigns
 from understudy.history.reading.clocks import (
     ONE_CLOCK,
     REFERENCE,
@@ -292,7 +292,7 @@ class RunRecords:
 # ------------------------------------------------------------------ building
 
 
-Take: TypeAlias = Callable[[Any, str, int, int], object]
+Take: TypeAlias = Callable[[Any, str, int, int], None]
 """Takes the next record of an incarnation, an `EnvelopeHeader` or a `LogRow`, and the place of its line: file, offset
 and size.
 
@@ -341,28 +341,18 @@ class RunBuilder:
 
     def taker(self, node: str, incarnation: int) -> Take:
         """Return the function that takes the records of an incarnation. If it raises for a record, this is left out."""
-        take = self._taker(node, incarnation)
-        evidence, name = self._evidence, (node, incarnation)
-        if evidence is None:
-            return take
-
-        def take_as_evidence(record: EnvelopeHeader, file: str, offset: int, size: int) -> None:
-            data = take(record, file, offset, size)
-            evidence.add(name, file, micros(record.mono_ms), record, data)
-
-        return take_as_evidence
-
-    def _taker(self, node: str, incarnation: int) -> Callable[[Any, str, int, int], Payload | None]:
         signs = self._signs.setdefault((node, incarnation), [])
-        actions, epochs, floor, earliest, epoch = self._actions, self._epochs, math.floor, math.inf, 0
+        evidence = self._evidence
+        clock = None if evidence is None else evidence.of((node, incarnation))
+        actions, adders, epochs = self._actions, _EVIDENCE, self._epochs
+        floor, earliest, epoch = math.floor, math.inf, 0
         new = tuple.__new__  # in half the time of calling `Key`
 
-        def take(record: EnvelopeHeader | LogRow, file: str, offset: int, size: int) -> Payload | None:
+        def take(record: EnvelopeHeader | LogRow, file: str, offset: int, size: int) -> None:
             nonlocal earliest, epoch
             us = floor(record.mono_ms * 1000 + 0.5) - self._start
             action = actions.get(record.type)
             if action is None:
-                data = None
                 self._add_state(record, Key(us, node, incarnation, record.seq), file, offset, size)
             else:
                 decode, keep = action
@@ -377,7 +367,10 @@ class RunBuilder:
             if record.wall_ms < earliest:
                 earliest = record.wall_ms
                 self._started_ms = min(self._started_ms, earliest)
-            return data
+            if clock is not None and evidence is not None:
+                clock.see(file, record)
+                if (add := adders.get(record.type)) is not None:
+                    add(evidence, clock, us + self._start, record.seq, record.cause, data)
 
         return take
 
@@ -404,6 +397,10 @@ class RunBuilder:
     def records(self) -> RunRecords:
         """Return the records so far; more may be added, and this may be called again."""
         if self._evidence is not None:
+            for name, own in self._signs.items():
+                if own:
+                    found = self._evidence.of(name)
+                    found.records, found.last_us = len(own), max(own) + self._start
             clocks, self.findings = align(self._evidence)
             if not clocks.is_one:
                 return self._aligned(clocks)
@@ -456,20 +453,14 @@ class RunBuilder:
 
     def _aligned(self, clocks: RunClocks) -> RunRecords:
         """Return the records with their times by the reference clock."""
-        in_turn = {name: clocks.of(name).in_turn() for name in self._signs}
-        signs = {
-            name: [time_us(us) for us in map(self._start.__add__, own)]
-            for (name, own), time_us in zip(self._signs.items(), in_turn.values(), strict=True)
-        }
-        first_us = min(min(own) for own in signs.values() if own)
-        by_incarnation = {name: (time_us, self._start, first_us) for name, time_us in in_turn.items()}
-        kept = {
-            kind: [At(_placed(at.key, by_incarnation), at.data, at.cause, at.controller_epoch) for at in found]
-            for kind, found in self._kept.items()
-        }
-        states = [msgspec.structs.replace(one, key=_placed(one.key, by_incarnation)) for one in self._states]
-        placed = {name: [us - first_us for us in own] for name, own in signs.items()}
-        return self._run_records(placed, kept, states, clocks, first_us, lambda key: _placed(key, by_incarnation))
+        signs = {name: own for name, own in self._signs.items() if own}
+        start = self._start
+        first_us = min(clocks.of(name).time_us(min(own) + start) for name, own in signs.items())
+        moves = {name: clocks.of(name).mover(start, first_us) for name in signs}
+        moved = {name: list(map(moves[name], own)) for name, own in signs.items()}
+        kept = {kind: _placed(found, moves) for kind, found in self._kept.items()}
+        states = [msgspec.structs.replace(one, key=_placed_key(one.key, moves)) for one in self._states]
+        return self._run_records(moved, kept, states, clocks, first_us, lambda key: _placed_key(key, moves))
 
     def _add_state(self, record: EnvelopeHeader | LogRow, key: Key, file: str, offset: int, size: int) -> None:
         name = record.type
@@ -521,6 +512,7 @@ def taker_of_runs(
     return taker
 
 
+_EVIDENCE: Final = {kind.__name__: add for kind, add in EVIDENCE.items()}
 _STATE_TYPES: dict[str, type[StatePayload]] = {kind.__name__: kind for kind in STATE_TYPES}
 _STATE_DECODERS: dict[str, msgspec.json.Decoder[StatePayload]] = {
     name: msgspec.json.Decoder(kind) for name, kind in _STATE_TYPES.items()
@@ -550,10 +542,23 @@ def _read_again(name: str, file: str, offset: int) -> StatePayload:
     return _STATE_DECODERS[name].decode(header.data)
 
 
-def _placed(key: Key, by_incarnation: Mapping[Incarnation, tuple[Callable[[int], int], int, int]]) -> Key:
-    us, node, incarnation, seq = key
-    time_us, start, first = by_incarnation[node, incarnation]
-    return tuple.__new__(Key, (time_us(us + start) - first, node, incarnation, seq))
+def _placed(found: Iterable[At[Any]], moves: Mapping[Incarnation, Callable[[int], int]]) -> list[At[Any]]:
+    """Return the records with their times by the reference clock."""
+    placed: list[At[Any]] = []
+    new = tuple.__new__
+    known: Incarnation = ("", 0)
+    move: Callable[[int], int] = int
+    for at in found:
+        us, node, incarnation, seq = at.key
+        if known[1] != incarnation or known[0] != node:
+            known = (node, incarnation)
+            move = moves[known]
+        placed.append(At(new(Key, (move(us), node, incarnation, seq)), at.data, at.cause, at.controller_epoch))
+    return placed
+
+
+def _placed_key(key: Key, moves: Mapping[Incarnation, Callable[[int], int]]) -> Key:
+    return key._replace(us=moves[key.node, key.incarnation](key.us))
 
 
 def _moved(key: Key, us: int) -> Key:
