@@ -22,7 +22,7 @@ TIMEOUT_S = 180.0
 
 def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(tmp_path: Path) -> None:
     for seed in (1, 2):
-        run_seed(seed, 30, events=tmp_path / "runs" / f"seed-{seed}")
+        run_seed(seed, 30, own_clocks=seed == 2, events=tmp_path / "runs" / f"seed-{seed}")
     take(tmp_path / "lake", tmp_path / "runs")
     lake = Lake(tmp_path / "lake")
     from_lake, by_type, from_logs, from_arrow, times = [run_program(program, tmp_path) for program in PROGRAMS]
@@ -40,9 +40,12 @@ def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(tmp_path: Pa
     assert f"|seed-1|  LeaderAndIsr|{sent.count({'run': 'seed-1', 'api': 'LeaderAndIsr'}):>4}|" in from_logs
     assert "'RequestSent'" in from_arrow
     assert from_arrow.count("'outage_ms'") == 3
-    elected = re.findall(r"^\|(seed-\d)\|(broker-\d)\| *(\d+)\| *\d+\| *([\d.]+)\| *0\.0\|$", times, re.MULTILINE)
+    elected = re.findall(r"^\|(seed-\d)\|(broker-\d)\| *(\d+)\| *\d+\| *([\d.]+)\| *([\d.]+)\|$", times, re.MULTILINE)
     reigns = lake.read("reigns").sort_by([("run", "ascending"), ("elected_at_ms", "ascending")]).to_pylist()
-    assert elected == [(row["run"], row["node"], str(row["incarnation"]), str(row["elected_at_ms"])) for row in reigns]
+    assert [found[:3] for found in elected] == [(row["run"], row["node"], str(row["incarnation"])) for row in reigns]
+    for found, row in zip(elected, reigns, strict=True):
+        assert float(found[3]) == pytest.approx(row["elected_at_ms"], abs=0.002)
+    assert {found[0] for found in elected if float(found[4]) > 0} == {"seed-2"}, "its nodes have clocks of their own"
 
 
 def run_program(program: str, folder: Path) -> str:
