@@ -12,7 +12,7 @@ NOT_JUDGED = "its tables are older than the search for missing records; ingest i
 
 
 class IncompleteRunsLeftOut(UserWarning):
-    """Some runs are left out of what is read, because records of them are missing."""
+    """Some runs are left out of a table, because records of them are missing."""
 
 
 def first_evidence(missing: Sequence[Missing]) -> str:

@@ -1,4 +1,4 @@
-"""Runs with missing records, for tests of what is put together from many runs."""
+"""Runs with missing records, for tests of numbers from many runs."""
 
 from __future__ import annotations
 
