@@ -39,7 +39,7 @@ written from `understudy/checks/` by `python -m devtools.pages`.
 | 3 | records are missing: an invariant cannot be judged, or all of them hold only in the records that are there |
 
 A check whose violation could be refuted by a record that is missing cannot be judged, and is no violation
-([what is known about missing records](event-log.md)). Each check declares which records could refute what it finds;
+([the event log](event-log.md) says how it shows). Each check declares which records could refute what it finds;
 some contradictions of a check, such as two facts of one record, need less:
 
 | what could refute it | checks |

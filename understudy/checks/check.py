@@ -32,20 +32,20 @@ class Violation(NamedTuple):
 
 
 class Unjudged(NamedTuple):
-    """What contradicts an invariant in the records that are there, but could be refuted by records that are missing.
+    """What contradicts an invariant in the records that are there, but could be refuted by records that are missing."""
 
-    The attributes are as in `Violation`, and `why` says which records are missing.
-    """
-
-    check: str
-    sentence: str
-    witness: str
-    where: str
+    found: Violation
+    """The contradiction, as it would be without them."""
     why: str
+    """Which records are missing, as a clause."""
+
+    @property
+    def check(self) -> str:
+        return self.found.check
 
     def __str__(self) -> str:
-        found = f"{self.check} cannot be judged at {self.where}, because {self.why}: {self.witness}"
-        return f"{found}. It should hold that {self.sentence}"
+        check, sentence, witness, place = self.found
+        return f"{check} cannot be judged at {place}, because {self.why}: {witness}. It should hold that {sentence}"
 
 
 class InvariantCheck:
@@ -96,12 +96,12 @@ class InvariantCheck:
             where: what contradicts the invariant; None stands for the end of the run.
             refuted_by: the records that could refute it, if these are not the check's `refuted_by`.
         """
+        found = Violation(self.id, self.sentence, witness, _place(where))
         record = where if isinstance(where, Envelope) else None
-        why = self.missing.refuting(self.refuted_by if refuted_by is None else refuted_by, record)
-        if why:
-            self.unjudged = self.unjudged or Unjudged(self.id, self.sentence, witness, _place(where), why)
-        elif self.violation is None:
-            self.violation = Violation(self.id, self.sentence, witness, _place(where))
+        if why := self.missing.refuting(self.refuted_by if refuted_by is None else refuted_by, record):
+            self.unjudged = self.unjudged or Unjudged(found, why)
+        else:
+            self.violation = self.violation or found
 
 
 class Witness(NamedTuple):
@@ -153,11 +153,11 @@ def judge(checks: Iterable[type[HistoryCheck[H]]], history: H, missing: MissingE
     judgement = Judgement([], [], {})
     for check in (kind() for kind in checks):
         if found := list(check.contradictions(history)):
-            first, why = found[0], missing.refuting(check.refuted_by, None)
-            if why:
-                judgement.unjudged.append(Unjudged(check.id, check.sentence, first.what, first.where, why))
+            violation = Violation(check.id, check.sentence, found[0].what, found[0].where)
+            if why := missing.refuting(check.refuted_by, None):
+                judgement.unjudged.append(Unjudged(violation, why))
             else:
-                judgement.violations.append(Violation(check.id, check.sentence, first.what, first.where))
+                judgement.violations.append(violation)
         judgement.times_tested[check.id] = check.times_tested
     return judgement
 

@@ -1,4 +1,4 @@
-"""`understudy check` over runs without a part of their event logs: what is missing there is no fault of the cluster."""
+"""`understudy check` over runs without a part of their event logs: a missing record is no fault of the cluster."""
 
 from __future__ import annotations
 

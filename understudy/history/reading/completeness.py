@@ -39,7 +39,7 @@ class Completeness(NamedTuple):
 
     Attributes:
         stretches: the stretches in which records are missing or may be.
-        missing: what is missing, each as a sentence without a full stop; empty if the run is complete as far as its
+        missing: the missing records, each as a sentence without a full stop; empty if the run is complete as far as its
             records show.
         notes: the findings about the logs that do not mean that records are missing.
     """

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from understudy.checks.check import Unjudged, Violation
 from understudy.checks.client_history import ClientHistory, SendOutcome, check_clients
 from understudy.checks.groups import check_groups
 from understudy.checks.invariant_checker import InvariantChecker
@@ -118,21 +117,18 @@ def _always(outcome: RunOutcome, data: RunData, completeness: Completeness) -> I
     violations = checker.run(data.records, data.transactions)
     seen = check_clients(data.load.history, missing)
     in_groups = check_groups(data.load.groups, missing)
-    found: dict[str, Violation | Unjudged] = {
-        each.check: each for each in (*checker.unjudged, *seen.unjudged, *in_groups.unjudged)
-    }
-    found |= {each.check: each for each in (*violations, *seen.violations, *in_groups.violations)}
+    violated = {each.check: each for each in (*violations, *seen.violations, *in_groups.violations)}
+    unjudged = {each.check: each for each in (*checker.unjudged, *seen.unjudged, *in_groups.unjudged)}
     tested: Mapping[str, int] = {**checker.times_tested, **seen.times_tested, **in_groups.times_tested}
     for name in ids:
-        violation = found.get(name)
-        witness = f"tested {tested[name]:,} times"
-        match violation:
-            case None:
-                status = Status.HELD if tested[name] else Status.UNTESTED
-            case Unjudged():
-                status, witness = Status.UNJUDGED, f"{violation.why}: {violation.witness}"
-            case Violation():
-                status, witness = Status.VIOLATED, violation.witness
+        status, witness, found = Status.UNTESTED, f"tested {tested[name]:,} times", violated.get(name)
+        if found is not None:
+            status, witness = Status.VIOLATED, found.witness
+        elif name in unjudged:
+            found, why = unjudged[name]
+            status, witness = Status.UNJUDGED, f"{why}: {found.witness}"
+        elif tested[name]:
+            status = Status.HELD
         yield Expected(
             kind="always",
             name=name,
@@ -140,7 +136,7 @@ def _always(outcome: RunOutcome, data: RunData, completeness: Completeness) -> I
             sentence=SAFETY[name],
             expected="always",
             seen=witness,
-            where=violation.where if violation else "",
+            where=found.where if found else "",
             times_tested=tested[name],
         )
 

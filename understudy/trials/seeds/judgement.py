@@ -63,7 +63,7 @@ def judge(cluster: SimulatedCluster) -> SeedJudgement:
 
 
 def _sequence_problems(by_node: Mapping[str, Sequence[Envelope]]) -> list[str]:
-    """Return where the sequence numbers of an incarnation have a gap or a repeat (T2).
+    """Return the first gap or repeat in the sequence numbers of an incarnation (T2).
 
     Its lines were kept in memory, so that none is lost: the fault is the writer's.
     """
@@ -74,8 +74,8 @@ def _sequence_problems(by_node: Mapping[str, Sequence[Envelope]]) -> list[str]:
             sequence = sequences[record.incarnation]
             last = sequence.seq
             if sequence.flaws(record.seq, 0.0):
-                where = f"{record.node}/{record.incarnation}#{record.seq}"
-                problems.append(f"T2 violated at {where}: record {record.seq} follows {last}")
+                place = f"{record.node}/{record.incarnation}#{record.seq}"
+                problems.append(f"T2 violated at {place}: record {record.seq} follows {last}")
     return problems[:1]
 
 

@@ -55,7 +55,7 @@ class RunningChecks:
         self._history = history
         self._missing = MissingEvidence(has_znodes=has_znodes)
         self._first_missing = ""
-        """What is known first about records that are missing, as a sentence without a full stop."""
+        """The first evidence that records are missing, as a sentence without a full stop."""
         self._others = InvariantChecker(OTHER_CHECKS, self._missing)
         self._windows: list[_Window] = []
         self._from_ms = from_ms

@@ -21,7 +21,7 @@ class Status(StrEnum):
     UNTESTED = "untested"
     """Nothing in the run could have violated the expectation."""
     UNJUDGED = "cannot be judged"
-    """Records are missing: they could refute what contradicts the expectation, or what is there is only a part."""
+    """Records are missing: they could refute what was found, or only a part of the run is on record."""
     NOT_STARTED = "not started"
     """The steady state was not reached, so that nothing was injected."""
     NOT_INJECTED = "not injected"

@@ -39,7 +39,7 @@ def elections(log: SoakLogFollower, up_to_ms: float) -> int:
 
 
 def damage(log: SoakLogFollower) -> str:
-    """What is missing; violations are left out, because the records are of no possible history."""
+    """Why the run cannot be judged; violations are left out, because the records are of no possible history."""
     return log.checks.unjudged()
 
 
