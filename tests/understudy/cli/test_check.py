@@ -166,6 +166,21 @@ def test_a_run_of_processes_is_correct_and_a_changed_one_is_not(
     assert {"C1", "C2", "C4a", "C7", "C8", "Z1", "Z2", "Z6"}.isdisjoint(report.untested)
     assert checked(tmp_path, capsys)[0] == 0
 
+    log = min((tmp_path / "zookeeper" / "data" / "version-2").glob("log.*"))
+    whole = log.read_bytes()
+    log.write_bytes(whole[: len(whole.rstrip(b"\0")) // 2])
+    code, output = checked(tmp_path, capsys)
+    assert code == 3, "the end of the transaction log is missing"
+    assert "missing           a part of the transaction log: it ends at zxid " in output
+    log.write_bytes(whole)
+    events = min((tmp_path / f"broker-{first.id}").rglob("*.jsonl"))
+    lines = events.read_bytes().splitlines(keepends=True)
+    events.write_bytes(b"".join(lines[: len(lines) // 2]))
+    code, output = checked(tmp_path, capsys)
+    assert code == 3, output
+    assert f"missing           broker-{first.id} incarnation 1, from " in output
+    events.write_bytes(b"".join(lines))
+
     def claim_another_session(line: dict[str, Any]) -> dict[str, Any]:
         if line["type"] == "ControllerElected" and line["data"]["epoch"] == 2:
             line["data"]["session_id"] += 1
@@ -177,7 +192,6 @@ def test_a_run_of_processes_is_correct_and_a_changed_one_is_not(
     assert "C1 violated at broker-" in output
     assert "set epoch 2. It should hold that at most one session is elected" in output
 
-    log = min((tmp_path / "zookeeper" / "data" / "version-2").glob("log.*"))
     damaged = bytearray(log.read_bytes())
     damaged[60] ^= 0xFF
     log.write_bytes(damaged)
