@@ -177,9 +177,9 @@ def broker_of(record: Envelope) -> int:
     return int(number) if prefix == "broker" and number.isdigit() else -1
 
 
-def _place(where: Envelope | ZnodeTransaction | None) -> str:
-    if where is None:
+def _place(contradicting: Envelope | ZnodeTransaction | None) -> str:
+    if contradicting is None:
         return "the end"
-    if isinstance(where, ZnodeTransaction):
-        return f"zxid {where.zxid}"
-    return f"{where.node}/{where.incarnation}#{where.seq}"
+    if isinstance(contradicting, ZnodeTransaction):
+        return f"zxid {contradicting.zxid}"
+    return f"{contradicting.node}/{contradicting.incarnation}#{contradicting.seq}"

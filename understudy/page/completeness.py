@@ -14,6 +14,7 @@ from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.clocks import ONE_CLOCK, Incarnation, RunClocks
 from understudy.history.reading.missing import MissingRecords, find_missing
 from understudy.history.reading.reader import find_files, read_runs
+from understudy.history.reading.run_builder import run_records_of
 from understudy.history.reading.run_records import RunRecords, SequenceDamage, micros
 
 
@@ -55,11 +56,11 @@ def of_records(
 
     Args:
         records: all its records, in the time of the run.
-        sequences: the damage that their reader has found, as for `RunRecords.from_envelopes`.
+        sequences: the damage that their reader has found, as for `run_records_of`.
         clocks: the clocks by which their times were aligned.
     """
     first_us = min((micros(record.mono_ms) for record in records), default=0)
-    return _of_run(RunRecords.from_envelopes(records, sequences, clocks), clocks, first_us)
+    return _of_run(run_records_of(records, sequences, clocks), clocks, first_us)
 
 
 def of_folder(folder: Path, run: str, first_us: int) -> Completeness:

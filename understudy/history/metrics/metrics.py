@@ -46,6 +46,7 @@ from understudy.history.metrics.reigns import ORDERLY_ENDS, ReignTimes, failover
 from understudy.history.metrics.settings import settings_row
 from understudy.history.reading.clocks import ONE_CLOCK, RunClocks
 from understudy.history.reading.missing import MissingRecords, find_missing
+from understudy.history.reading.run_builder import run_records_of
 from understudy.history.reading.run_records import (
     RunRecords,
     SequenceDamage,
@@ -67,9 +68,9 @@ def measure(
     """Compute all tables of one run from its records, in any order.
 
     Args:
-        sequences, clocks: as for `RunRecords.from_envelopes`.
+        sequences, clocks: as for `run_records_of`.
     """
-    return measure_records(run, RunRecords.from_envelopes(records, sequences, clocks))
+    return measure_records(run, run_records_of(records, sequences, clocks))
 
 
 def measure_records(run: str, found: RunRecords, missing: Sequence[MissingRecords] | None = None) -> RunMetrics:

@@ -8,7 +8,6 @@ sides is set by the wall clock.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from understudy.history.reading.clock_evidence import (
     IncarnationEvidence,
     Stretches,
 )
+from understudy.history.reading.clock_offsets import offset_points
 from understudy.history.reading.clocks import (
     MESSAGES,
     REFERENCE,
@@ -36,8 +36,6 @@ from understudy.history.reading.clocks import (
 )
 from understudy.history.reading.findings import CLOCKS_CONTRADICT, WALL_CLOCK_DIFFERS, LogFinding
 
-MOST_POINTS: Final = 512
-"""Maximum number of points of a clock."""
 _SAME_UPTIME_US: Final = 60_000_000
 """Clocks without a boot's name that are no further apart than this are taken as one if nothing contradicts it."""
 _MOST_CONTRADICTIONS: Final = 8
@@ -45,7 +43,7 @@ _MOST_CONTRADICTIONS: Final = 8
 
 
 class Alignment(NamedTuple):
-    """The clocks of a run, and what is wrong with them; findings have the file of an incarnation's first record."""
+    """The clocks of a run, and their flaws; findings have the file of an incarnation's first record."""
 
     clocks: RunClocks
     findings: tuple[LogFinding, ...]
@@ -252,7 +250,7 @@ class _Solver:
         if number not in self._clocks:
             group = self._groups[number]
             if number:
-                points = _points(self._band(0, number))
+                points = offset_points(self._band(0, number))
                 evidence = self._evidence_of[number]
                 self._clocks[number] = MachineClock(_machine(group), group.boot, points, evidence)
             else:
@@ -440,89 +438,6 @@ def _reached(pairs: Iterable[tuple[int, int]]) -> set[int]:
                 reached.add(other)
                 waiting.append(other)
     return reached
-
-
-def _points(bands: Sequence[TimeBand]) -> tuple[ClockPoint, ...]:
-    """Return a line in a band by not too many points, with a width that covers the whole band between them."""
-    step = -(-(len(bands) - 1) // (MOST_POINTS - 1)) or 1
-    line = [*map(_point, bands, _steadiest(bands))]
-    points = [*line[:-1:step], line[-1]]
-    widest = [point.within_us for point in points]
-    for band_of, (place, (before, after)) in zip(
-        (bands[begin : begin + step + 1] for begin in range(0, len(bands), step)),
-        enumerate(pairwise(points)),
-        strict=False,
-    ):
-        width = after.clock_us - before.clock_us
-        for band in band_of[1:-1]:
-            share = (band.clock_us - before.clock_us) / width
-            middle = before.offset_us + share * (after.offset_us - before.offset_us)
-            within = before.within_us + share * (after.within_us - before.within_us)
-            lacking = int(max(band.high_us - middle, middle - band.low_us) - within) + 1
-            if lacking > 0:
-                widest[place] = max(widest[place], before.within_us + lacking)
-                widest[place + 1] = max(widest[place + 1], after.within_us + lacking)
-    return tuple(point._replace(within_us=within) for point, within in zip(points, widest, strict=True))
-
-
-def _point(band: TimeBand, offset_us: int) -> ClockPoint:
-    within_us = max(band.high_us - offset_us, offset_us - band.low_us)
-    return ClockPoint(band.clock_us, offset_us, within_us + ROUNDING_US)
-
-
-def _steadiest(bands: Sequence[TimeBand]) -> list[int]:
-    """Return the offset at each time of a band that changes the least, so that durations on one clock remain.
-
-    It is one number if the whole band has one, else a string that is pulled straight within the inner half of the band.
-    """
-    lowest, highest = max(band.low_us for band in bands), min(band.high_us for band in bands)
-    if lowest <= highest:
-        return [(lowest + highest) // 2] * len(bands)
-    inner = [_inner_half(band) for band in bands]
-    knots = _straightened(inner)
-    offsets = []
-    for (since, begin), (until, end) in pairwise(knots):
-        slope = (end - begin) / (until - since)
-        offsets += [begin + round((band.clock_us - since) * slope) for band in bands if since <= band.clock_us < until]
-    return [*offsets, knots[-1][1]]
-
-
-def _inner_half(band: TimeBand) -> TimeBand:
-    quarter = (band.high_us - band.low_us) // 4
-    return TimeBand(band.clock_us, band.low_us + quarter, band.high_us - quarter)
-
-
-def _straightened(bands: Sequence[TimeBand]) -> list[tuple[int, int]]:
-    """Return the times and offsets at which a straightened string turns, from the middle of the first to the last."""
-    first, last = (
-        bands[0],
-        bands[-1]._replace(
-            low_us=(bands[-1].low_us + bands[-1].high_us) // 2, high_us=(bands[-1].low_us + bands[-1].high_us) // 2
-        ),
-    )
-    corridor = [*bands[1:-1], last]
-    knots, place = [(first.clock_us, (first.low_us + first.high_us) // 2)], 0
-    while place < len(corridor):
-        since, begin = knots[-1]
-        least, most = -math.inf, math.inf
-        turn = low_turn = high_turn = len(corridor) - 1
-        offset = last.low_us
-        for number in range(place, len(corridor)):
-            band = corridor[number]
-            low, high = ((edge - begin) / (band.clock_us - since) for edge in (band.low_us, band.high_us))
-            if low > most:
-                turn, offset = high_turn, corridor[high_turn].high_us
-                break
-            if high < least:
-                turn, offset = low_turn, corridor[low_turn].low_us
-                break
-            if low >= least:
-                least, low_turn = low, number
-            if high <= most:
-                most, high_turn = high, number
-        knots.append((corridor[turn].clock_us, offset))
-        place = turn + 1
-    return knots
 
 
 def _band_at(bands: Sequence[TimeBand], clock_us: int) -> tuple[int, int]:

@@ -116,7 +116,7 @@ class Stretches:
 
 
 class IncarnationEvidence:
-    """What is known of one incarnation's clock; all times are by this clock, in microseconds.
+    """The signs of one incarnation's clock; all times are by this clock, in microseconds.
 
     Attributes:
         file: the file of the first record; empty before it.

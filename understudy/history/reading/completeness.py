@@ -27,7 +27,8 @@ from understudy.history.reading.findings import (
     LogFinding,
 )
 from understudy.history.reading.missing import NOT_ENDED, find_missing
-from understudy.history.reading.run_records import RunRecords, micros
+from understudy.history.reading.run_builder import run_records_of
+from understudy.history.reading.run_records import micros
 
 UNREAD: Final = frozenset({LINE_TOO_LONG, NOT_A_RECORD, REPEAT, UNKNOWN_TYPE, UNKNOWN_VERSION, UNREADABLE_FILE})
 """Findings about lines and files that hold records which cannot be read. An empty file and a torn last line are not
@@ -69,7 +70,7 @@ def judge_completeness(
     """
     first_us = min((micros(record.mono_ms) for record in records), default=0)
     stretches, missing, notes = [], [], []
-    for found in find_missing(RunRecords.from_envelopes(records)):
+    for found in find_missing(run_records_of(records)):
         if found.kind == NOT_ENDED and is_running:
             notes.append(f"{found.node} incarnation {found.incarnation}: the run has not ended")
             continue

@@ -49,7 +49,8 @@ from understudy.history.reading.lines import (
     with_payload,
 )
 from understudy.history.reading.order import Writer, in_order
-from understudy.history.reading.run_records import RunBuilder, RunRecords, SequenceDamage, Take, micros, taker_of_runs
+from understudy.history.reading.run_builder import RunBuilder, Take, taker_of_runs
+from understudy.history.reading.run_records import RunRecords, SequenceDamage, micros
 from understudy.history.reading.sequences import RecordSequence
 
 _SPECIAL_FILES: Final = {
@@ -69,7 +70,7 @@ class RunReading:
             is the time by its reference clock.
         findings: the damage that was found, and clocks that are wrong, sorted by file and line.
         lines: the number of lines, readable or not.
-        sequences: the incarnations with damage, for `RunRecords.from_envelopes`.
+        sequences: the incarnations with damage, for `run_records_of`.
         clocks: the clocks of each run.
     """
 

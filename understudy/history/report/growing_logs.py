@@ -1,7 +1,7 @@
 """Computes the tables of runs whose event logs still grow: rows are added as they come, tables computed at any time.
 
 Records of an undamaged log are kept in memory as the metrics need them, and each line is decoded once. Logs with other
-damage than lines that are being written, and those of several machines, are read again as a whole for each result, as a
+damage than lines that are being written, and logs of several machines, are read again as a whole for each result, as a
 replay reads them.
 """
 
@@ -18,7 +18,7 @@ from understudy.history.metrics.metrics import measure_records
 from understudy.history.reading.findings import CLOCK_WENT_BACK, GAP
 from understudy.history.reading.lines import LogRow
 from understudy.history.reading.reader import LogReader, find_files
-from understudy.history.reading.run_records import RunBuilder, taker_of_runs
+from understudy.history.reading.run_builder import RunBuilder, taker_of_runs
 from understudy.history.report.replay import Replay, replay_in_python, run_for_page, without_garbage_collection
 
 _SEQUENCE_FLAWS = frozenset({GAP, CLOCK_WENT_BACK})

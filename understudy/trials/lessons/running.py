@@ -12,7 +12,7 @@ import msgspec
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.missing import NOT_ENDED, find_missing
 from understudy.history.reading.reader import read
-from understudy.history.reading.run_records import RunRecords
+from understudy.history.reading.run_builder import run_records_of
 from understudy.history.writing import counted
 from understudy.trials.experiments.engines import ENGINES
 from understudy.trials.experiments.language.frozen import FrozenPlan, freeze
@@ -145,7 +145,7 @@ def read_side(title: str, world: str, folder: Path) -> SideRun:
     """
     table = folder / TABLE
     reading = read([folder])
-    for missing in find_missing(RunRecords.from_envelopes(reading.records, reading.sequences)):
+    for missing in find_missing(run_records_of(reading.records, reading.sequences)):
         if missing.kind != NOT_ENDED:
             raise LessonNotShown(f"{title}: {missing}")
     return SideRun(

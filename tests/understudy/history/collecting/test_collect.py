@@ -182,7 +182,7 @@ def test_an_empty_log_is_of_the_only_run(machines: list[Path], tmp_path: Path) -
     assert contents(tmp_path / "run")["broker-7/events/broker-7-0001-0001.jsonl"] == b""
 
 
-def test_files_stay_where_the_folder_has_them(machines: list[Path], tmp_path: Path) -> None:
+def test_files_stay_at_the_paths_that_the_folder_has(machines: list[Path], tmp_path: Path) -> None:
     """`understudy up` writes the testbed's log to `testbed/events`, and older folders have all files in one."""
     log = machines[0] / "events" / NAME
     (tmp_path / "run").mkdir()

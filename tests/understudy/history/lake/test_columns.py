@@ -25,7 +25,7 @@ from understudy.history.metrics.metrics import measure_records
 from understudy.history.reading.lines import LineDecoder
 from understudy.history.reading.missing import NO_LOG, NO_RECORDS, MissingRecords
 from understudy.history.reading.reader import read_lines
-from understudy.history.reading.run_records import RunRecords
+from understudy.history.reading.run_builder import run_records_of
 
 SAMPLES = sorted((Path(__file__).parents[3] / "foundation" / "eventlog" / "samples").iterdir())
 
@@ -51,7 +51,7 @@ def test_every_metric_table_has_columns() -> None:
 
 def test_tables_of_a_run_with_missing_records_and_several_clocks_hold_what_their_rows_hold() -> None:
     lines = {file: found for file, found in killed_controller().lines.items() if not file.startswith("broker-2")}
-    run = RunRecords.from_envelopes(read_lines(lines).records)
+    run = run_records_of(read_lines(lines).records)
     missing = [
         MissingRecords(0, run.signs.last_us, "broker-2", 0, NO_LOG, "broker-1 names it", "broker-1/1#3"),
         MissingRecords(100, 200, "broker-3", 1, NO_RECORDS, "numbers 4 to 6 are missing", "broker-3/1#7"),

@@ -32,7 +32,7 @@ from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.metrics import measure
 from understudy.history.metrics.row_tables import ROW_TABLES
 from understudy.history.reading import findings, reader
-from understudy.history.reading.run_records import RunRecords
+from understudy.history.reading.run_builder import run_records_of
 from understudy.history.report.replay import read_and_measure
 from understudy.history.report.runs import RunFiles
 
@@ -66,7 +66,7 @@ def test_metrics_equal_those_of_the_reference(runs: Path, tmp_path: Path) -> Non
 def test_rows_of_requests_leaderships_events_and_faults_equal_those_of_the_records(runs: Path, tmp_path: Path) -> None:
     take(tmp_path / "lake", runs)
     found_runs = by_run(reader.read([runs]).records)
-    records = {run: RunRecords.from_envelopes(found) for run, found in found_runs.items()}
+    records = {run: run_records_of(found) for run, found in found_runs.items()}
     for name in ROW_TABLES:
         found = Lake(tmp_path / "lake").read(name, incomplete=True).to_pylist()
         expected = [

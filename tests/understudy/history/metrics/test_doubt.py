@@ -22,7 +22,8 @@ from understudy.history.metrics.row_tables import ROW_TABLES, EventRow, Leadersh
 from understudy.history.reading.clocks import Incarnation
 from understudy.history.reading.missing import NO_END, NO_INCARNATION, NO_LOG, NO_RECORDS, MissingRecords
 from understudy.history.reading.reader import find_files, read, read_lines
-from understudy.history.reading.run_records import RunRecords, micros
+from understudy.history.reading.run_builder import run_records_of
+from understudy.history.reading.run_records import micros
 from understudy.trials.seeds.seeds import run_seed
 
 LATE = 10**15
@@ -61,7 +62,7 @@ class Cut(NamedTuple):
 
 def measured(records: Sequence[Envelope], cut: Cut | None = None) -> Measured:
     start = min(us_of(record) for record in records)
-    run = RunRecords.from_envelopes(records)
+    run = run_records_of(records)
     missing = []
     if cut is not None:
         since, until = max(0, cut.since - start), min(max(0, cut.until - start), run.signs.last_us)
@@ -186,7 +187,7 @@ def test_impossible_histories_have_marks_too() -> None:
     for seed in range(40):
         choose = random.Random(seed)
         records = list(read_lines(RandomRun(seed, records=choose.choice((5, 50, 200))).logs.lines).records)
-        run = RunRecords.from_envelopes(records)
+        run = run_records_of(records)
         missing = []
         for node in choose.choices(("", "broker-1", "broker-2", "broker-9", "testbed", "another"), k=3):
             since, until = sorted((choose.randint(0, run.signs.last_us), choose.randint(0, run.signs.last_us)))

@@ -9,6 +9,7 @@ from understudy.history.metrics.metrics import measure_records
 from understudy.history.metrics.row_tables import FaultRow, LeadershipRow, rows
 from understudy.history.reading.clocks import ClockPoint, MachineClock, RunClocks
 from understudy.history.reading.reader import read_lines
+from understudy.history.reading.run_builder import run_records_of
 from understudy.history.reading.run_records import RunRecords
 
 
@@ -19,7 +20,7 @@ def on_three_machines(logs: Logs) -> RunRecords:
         MachineClock("host-2", "b", (ClockPoint(0, 5_000, 1_000), ClockPoint(9_000_000, 5_010, 1_000)), "messages"),
         MachineClock("host-3", "c", (ClockPoint(0, -7_000, 500),), "zxids"),
     ]
-    run = RunRecords.from_envelopes(read_lines(logs.lines).records)
+    run = run_records_of(read_lines(logs.lines).records)
     run.clocks = RunClocks(clocks, {("broker-2", 1): 1, ("broker-2", 2): 1, ("broker-3", 1): 2})
     return run
 
@@ -71,7 +72,7 @@ def test_every_point_of_a_clock_is_a_row() -> None:
 
 
 def test_a_run_on_one_clock_has_no_uncertainty_and_a_row_for_each_incarnation() -> None:
-    metrics = measure_records("run", RunRecords.from_envelopes(read_lines(killed_controller().lines).records))
+    metrics = measure_records("run", run_records_of(read_lines(killed_controller().lines).records))
     (row,) = metrics.failovers
     assert (row.detection_within_ms, row.election_within_ms, row.outage_within_ms) == (0.0, 0.0, 0.0)
     assert metrics.totals.without_controller_within_ms == 0.0

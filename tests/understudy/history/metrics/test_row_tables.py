@@ -14,20 +14,21 @@ from understudy.history.metrics.metric_tables import RunMetrics, Table
 from understudy.history.metrics.metrics import measure_records, nearest_rank
 from understudy.history.metrics.row_tables import ROW_TABLES, EventRow, FaultRow, LeadershipRow, RequestRow, rows
 from understudy.history.reading.reader import read_lines
-from understudy.history.reading.run_records import RunRecords, micros
+from understudy.history.reading.run_builder import run_records_of
+from understudy.history.reading.run_records import micros
 
 R = TypeVar("R", bound=Table)
 
 
 def rows_of(logs: Logs, kind: type[R]) -> list[R]:
     (name,) = (name for name, table in ROW_TABLES.items() if table is kind)
-    found = list(rows(name, RunRecords.from_envelopes(read_lines(logs.lines).records)))
+    found = list(rows(name, run_records_of(read_lines(logs.lines).records)))
     assert all(isinstance(row, kind) for row in found)
     return [row for row in found if isinstance(row, kind)]
 
 
 def metrics_of(logs: Logs) -> RunMetrics:
-    return measure_records(logs.run, RunRecords.from_envelopes(read_lines(logs.lines).records))
+    return measure_records(logs.run, run_records_of(read_lines(logs.lines).records))
 
 
 def test_requests_of_a_run_with_a_killed_controller() -> None:

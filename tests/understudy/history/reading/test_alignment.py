@@ -203,7 +203,7 @@ def figures_of(lines: dict[str, list[bytes]]) -> tuple[RunMetrics, RunClocks]:
 
 
 def assert_same_figures(found: RunMetrics, expected: RunMetrics, within_ms: float) -> None:
-    """Compare all tables but that of the clocks: times within some milliseconds, everything else exactly."""
+    """Compare all tables but the clocks: times within some milliseconds, everything else exactly."""
     for table in TABLES.keys() - {"clocks"}:
         assert_same(to_builtins(getattr(found, table)), to_builtins(getattr(expected, table)), within_ms, table)
 

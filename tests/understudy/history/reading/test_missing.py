@@ -39,14 +39,14 @@ from understudy.history.reading.missing import (
     find_missing,
 )
 from understudy.history.reading.reader import find_files, read_lines, read_runs
-from understudy.history.reading.run_records import RunRecords
+from understudy.history.reading.run_builder import run_records_of
 
 SAMPLES = Path("tests/samples/0.1.0")
 
 
 def missing(logs: Logs) -> tuple[MissingRecords, ...]:
     reading = read_lines(logs.lines)
-    return find_missing(RunRecords.from_envelopes(reading.records, reading.sequences))
+    return find_missing(run_records_of(reading.records, reading.sequences))
 
 
 def only(logs: Logs) -> MissingRecords:
@@ -90,7 +90,7 @@ def test_no_record_of_an_old_run_is_missing(sample: str) -> None:
 
 
 def test_a_run_without_a_record_is_not_missing_any() -> None:
-    assert find_missing(RunRecords.from_envelopes(())) == ()
+    assert find_missing(run_records_of(())) == ()
 
 
 # ------------------------------------------------------------------ nodes

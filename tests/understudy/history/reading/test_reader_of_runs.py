@@ -15,7 +15,7 @@ import pytest
 from tests.foundation.eventlog.lines import Logs, by_run
 from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, killed_controller, long_line
 from understudy.history.metrics.metrics import measure, measure_records
-from understudy.history.reading import run_records
+from understudy.history.reading import run_builder
 from understudy.history.reading.findings import GAP, LINE_TOO_LONG, NOT_A_RECORD, TORN_LINE, UNREADABLE_FILE, LogFinding
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_record
 from understudy.history.reading.reader import RunsReading, read, read_runs
@@ -38,12 +38,12 @@ def assert_same(files: list[Path]) -> RunsReading:
     return reading
 
 
-@pytest.mark.parametrize("large_bytes", [run_records.LARGE_BYTES, 0], ids=["kept", "decoded-again"])
+@pytest.mark.parametrize("large_bytes", [run_builder.LARGE_BYTES, 0], ids=["kept", "decoded-again"])
 @pytest.mark.parametrize("seed", range(8))
 def test_both_ways_give_the_same_metrics(
     seed: int, large_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_records, "LARGE_BYTES", large_bytes)
+    monkeypatch.setattr(run_builder, "LARGE_BYTES", large_bytes)
     assert assert_same(write(RandomRun(seed, records=300).logs, tmp_path)).findings == ()
 
 
@@ -153,7 +153,7 @@ def test_a_payload_that_does_not_fit_its_type_is_damage_whatever_the_type(tmp_pa
 def test_a_large_record_that_is_damaged_is_found_when_it_is_decoded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_records, "LARGE_BYTES", 0)
+    monkeypatch.setattr(run_builder, "LARGE_BYTES", 0)
     files = write(killed_controller(), tmp_path)
     for file in files:
         file.write_bytes(file.read_bytes().replace(b'"why":"', b'"why":1,"_":"'))

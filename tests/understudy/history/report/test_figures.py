@@ -12,7 +12,7 @@ from understudy.history.metrics.metric_tables import Failover, Missing, RunMetri
 from understudy.history.metrics.metrics import measure_records
 from understudy.history.reading.missing import NO_LOG, MissingRecords
 from understudy.history.reading.reader import read_lines
-from understudy.history.reading.run_records import RunRecords
+from understudy.history.reading.run_builder import run_records_of
 from understudy.history.report.figures import Figures, padded
 from understudy.history.report.replay import Replay
 from understudy.history.report.report import PAGE, render
@@ -22,7 +22,7 @@ from understudy.history.writing import WIDTH
 def killed(without: str = "") -> RunMetrics:
     """Measure a run; the log of one node may be missing."""
     records = [record for record in read_lines(killed_controller().lines).records if record.node != without]
-    run = RunRecords.from_envelopes(records)
+    run = run_records_of(records)
     missing = [MissingRecords(0, run.signs.last_us, without, 0, NO_LOG, "it was removed", "broker-1/1#1")]
     return measure_records("run-1", run, missing if without else [])
 
@@ -68,7 +68,7 @@ def test_the_page_of_a_run_without_the_log_of_its_second_controller_has_signs_at
 
 def test_the_time_without_a_controller_is_at_most_what_is_on_record() -> None:
     records = [record for record in read_lines(killed_controller().lines).records if record.mono_ms < 9_000]
-    run = RunRecords.from_envelopes(record for record in records if record.node != "broker-2")
+    run = run_records_of(record for record in records if record.node != "broker-2")
     missing = [MissingRecords(0, run.signs.last_us, "broker-2", 0, NO_LOG, "it was removed", "broker-1/1#1")]
     page = page_of(measure_records("run-1", run, missing))
     assert "Controllers: ≥ 1; ≤ 4,300.0 ms without one" in page

@@ -14,7 +14,7 @@ from tests.understudy.history.reading.attested_logs import failover
 from understudy.history.metrics.metric_tables import RunMetrics
 from understudy.history.metrics.metrics import measure_records
 from understudy.history.reading.reader import find_files, read_lines
-from understudy.history.reading.run_records import RunRecords
+from understudy.history.reading.run_builder import run_records_of
 from understudy.history.report.replay import Replay, replay_in_python
 from understudy.trials.seeds.seeds import run_seed
 
@@ -41,7 +41,7 @@ def cuts(lines: list[bytes]) -> Iterator[tuple[str, list[bytes]]]:
 
 def in_memory(lines: Mapping[str, list[bytes]]) -> Replay:
     reading = read_lines({name: own for name, own in lines.items() if own})
-    records = RunRecords.from_envelopes(reading.records, reading.sequences)
+    records = run_records_of(reading.records, reading.sequences)
     return Replay(
         runs=(measure_records("run-1", records),), findings=reading.findings, lines=reading.lines, engine="a test"
     )

@@ -1,4 +1,4 @@
-"""The verdict on a run whose event logs lack records: it is neither held nor violated, and says what is missing."""
+"""The verdict on a run whose event logs lack records: it is neither held nor violated, and names the missing stretches."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from understudy.foundation.eventlog.records import (
     StepReached,
 )
 from understudy.history.reading.missing import NOT_ENDED, find_missing
-from understudy.history.reading.run_records import RunRecords
+from understudy.history.reading.run_builder import run_records_of
 
 LOAD_BEGUN = "the load has begun"
 """The step that an engine records when the time of an experiment begins."""
@@ -104,7 +104,7 @@ def _missing(ordered: Sequence[Envelope], began_ms: float) -> dict[str, tuple[Ti
     """Return the stretches of each node. That the testbed has not ended its log yet is none."""
     first_ms = ordered[0].mono_ms - began_ms if ordered else 0.0
     found: dict[str, list[TimelineGap]] = {}
-    for each in find_missing(RunRecords.from_envelopes(ordered)):
+    for each in find_missing(run_records_of(ordered)):
         if each.kind != NOT_ENDED:
             gap = TimelineGap(
                 from_ms=first_ms + each.from_us / 1000,
