@@ -97,8 +97,7 @@ class InvariantCheck:
             refuted_by: the records that could refute it, if these are not the check's `refuted_by`.
         """
         found = Violation(self.id, self.sentence, witness, _place(where))
-        record = where if isinstance(where, Envelope) else None
-        if why := self.missing.refuting(self.refuted_by if refuted_by is None else refuted_by, record):
+        if why := self.missing.refuting(self.refuted_by if refuted_by is None else refuted_by, where):
             self.unjudged = self.unjudged or Unjudged(found, why)
         else:
             self.violation = self.violation or found

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from enum import Flag, auto
 from typing import Final, NamedTuple
 
+from understudy.checks.history import ZnodeTransaction
 from understudy.foundation.eventlog.records import Envelope
 
 _ROUNDING_MS: Final = 0.001
@@ -91,27 +92,27 @@ class MissingEvidence:
         self.stretches = list(stretches)
         self.has_znodes = has_znodes
 
-    def refuting(self, refuted_by: RefutedBy, record: Envelope | None) -> str:
+    def refuting(self, refuted_by: RefutedBy, found: Envelope | ZnodeTransaction | None) -> str:
         """Return which missing records could refute a contradiction, as a clause; empty if none could.
 
         Args:
-            record: the record that contradicts the invariant; None for a transaction, or for the whole run.
+            found: the record or transaction that contradicts the invariant; None for the whole run.
         """
         if RefutedBy.ZNODES in refuted_by and not self.has_znodes:
             return "there is no history of the znodes"
-        return next((str(stretch) for stretch in self.stretches if _may_refute(stretch, refuted_by, record)), "")
+        return next((str(stretch) for stretch in self.stretches if _may_refute(stretch, refuted_by, found)), "")
 
 
-def _may_refute(stretch: MissingStretch, refuted_by: RefutedBy, record: Envelope | None) -> bool:
+def _may_refute(stretch: MissingStretch, refuted_by: RefutedBy, found: Envelope | ZnodeTransaction | None) -> bool:
     if RefutedBy.BROKERS in refuted_by and stretch.may_be_of_broker:
         return True
-    if record is None:
+    if not isinstance(found, Envelope):
         return False
-    if RefutedBy.ALL_OF_INCARNATION in refuted_by and stretch.may_be_of(record):
+    if RefutedBy.ALL_OF_INCARNATION in refuted_by and stretch.may_be_of(found):
         return True
-    if RefutedBy.EARLIER_OF_INCARNATION in refuted_by and stretch.may_precede(record, in_incarnation=True):
+    if RefutedBy.EARLIER_OF_INCARNATION in refuted_by and stretch.may_precede(found, in_incarnation=True):
         return True
-    return RefutedBy.EARLIER_OF_NODE in refuted_by and stretch.may_precede(record, in_incarnation=False)
+    return RefutedBy.EARLIER_OF_NODE in refuted_by and stretch.may_precede(found, in_incarnation=False)
 
 
 NOTHING_MISSING: Final = MissingEvidence()

@@ -1,4 +1,4 @@
-"""The verdict on a run whose event logs lack records: it is neither held nor violated, and names the missing stretches."""
+"""The verdict on a run whose event logs lack records: it is neither held nor violated, and names them."""
 
 from __future__ import annotations
 
