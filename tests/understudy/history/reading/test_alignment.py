@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from tests.understudy.history.reading.clock_runs import (
     on_one_machine,
     random_run,
 )
+from tests.understudy.history.report.test_growing_logs import rows
 from understudy.foundation.eventlog.records import (
     Envelope,
     LogSeen,
@@ -30,9 +32,14 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.metrics import measure
+from understudy.history.reading.clock_evidence import EVIDENCE, MOST_STRETCHES, ClockEvidence, Stretches
 from understudy.history.reading.clocks import MESSAGES, REFERENCE, STARTS, WALL_CLOCK, ZXIDS, RunClocks
 from understudy.history.reading.findings import CLOCKS_CONTRADICT, WALL_CLOCK_DIFFERS
-from understudy.history.reading.reader import read_lines
+from understudy.history.reading.lines import decode_record
+from understudy.history.reading.reader import read, read_lines
+from understudy.history.reading.run_records import micros
+from understudy.history.report.growing_logs import GrowingLogs
+from understudy.history.report.replay import replay_in_python
 
 
 def clocks_of(run: MachinesRun) -> RunClocks:
@@ -278,3 +285,47 @@ def test_a_wall_clock_that_is_stepped_does_not_divide_a_machine(failover: list[E
     found, clocks = figures_of(moved(failover, by_itself, lambda node, incarnation: boot, stepped))
     assert clocks.is_one
     assert found == expected
+
+
+@pytest.mark.parametrize("has_boots", [True, False], ids=["with-boots", "old-logs"])
+@pytest.mark.parametrize("seed", range(6))
+def test_figures_of_several_machines_are_the_same_however_they_are_read(
+    seed: int, has_boots: bool, tmp_path: Path
+) -> None:
+    lines = random_run(seed, has_boots=has_boots).lines()
+    for name, text in lines.items():
+        (tmp_path / name).write_bytes(b"".join(text))
+    reading = read([tmp_path])
+    ((run, clocks),) = reading.clocks.items()
+    expected = measure(run, reading.records, clocks)
+    replay = replay_in_python([tmp_path])
+    assert (replay.runs, replay.findings) == ((expected,), reading.findings)
+    growing = GrowingLogs([tmp_path])
+    for file in sorted(tmp_path.iterdir()):
+        growing.add(rows(file))
+        growing.replay("here")
+    assert growing.replay("here", whole=True, has_ended=True).runs == (expected,)
+
+
+def test_open_messages_bound_the_memory() -> None:
+    """The logs of both ends are read by turns, as they are if they are followed."""
+    evidence = ClockEvidence()
+    run = random_run(1)
+    for number in range(2_000):
+        run.exchange("broker-1", 2, 10_000 + number, 1_000.0 + 20 * number, (1.0, 1.0, 1.0))
+    records = [decode_record(line) for lines in run.lines().values() for line in lines]
+    most = 0
+    for record in sorted(records, key=lambda record: record.wall_ms):
+        own = evidence.of((record.node, record.incarnation))
+        if type(record.data) in EVIDENCE:
+            evidence.add(own, micros(record.mono_ms), record.seq, record.cause, record.data)
+        most = max(most, evidence.open_messages)
+    assert evidence.open_messages == 0
+    assert most < 100
+
+
+def test_bounds_and_points_are_bounded_in_a_long_run() -> None:
+    stretches = Stretches()
+    for second in range(100_000):
+        stretches.add(second * 1_000_000, second * 1_000_000 + 500)
+    assert MOST_STRETCHES / 2 <= len(stretches) <= MOST_STRETCHES

@@ -1,9 +1,9 @@
 """The Spark SQL that turns lines of text into records and findings, as `understudy.history.reading.reader` does in
 Python.
 
-The views read `text`: the lines of all files, each with its file, the block of the file in which it was read (`block`)
-and a number that grows within a block (`id`). These columns order the lines of a file. Line numbers are computed from
-them only for findings.
+The views read `clock_points`, the rows of the product's table `clocks`, and `text`: the lines of all files, each with its
+file, the block of the file in which it was read (`block`) and a number that grows within a block (`id`). These columns
+order the lines of a file. Line numbers are computed from them only for findings.
 """
 
 from __future__ import annotations
@@ -70,13 +70,28 @@ VIEWS: dict[str, str] = {
         WINDOW first_of_each AS (PARTITION BY {_WRITER}, is_repeat ORDER BY seq, file, block, id),
                before_in_file AS (PARTITION BY {_WRITER}, file ORDER BY block, id
                                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)""",
+    "points": """
+        SELECT run, node, incarnation,
+               sort_array(collect_list(struct(CAST(floor(mono_ms * 1000 + 0.5D) AS BIGINT) AS us,
+                                              CAST(floor(offset_ms * 1000 + 0.5D) AS BIGINT) AS offset_us))) AS points
+        FROM clock_points GROUP BY run, node, incarnation""",
+    "timed_lines": """
+        SELECT *, us + CASE WHEN before IS NULL AND after IS NULL THEN 0L
+                            WHEN before IS NULL THEN after.offset_us
+                            WHEN after IS NULL THEN before.offset_us
+                            ELSE CAST(floor(before.offset_us + (us - before.us) / (after.us - before.us)
+                                            * (after.offset_us - before.offset_us) + 0.5D) AS BIGINT) END AS run_us
+        FROM (SELECT *, try_element_at(filter(points, point -> point.us <= us), -1) AS before,
+                     try_element_at(filter(points, point -> point.us > us), 1) AS after
+              FROM (SELECT l.*, CAST(floor(mono_ms * 1000 + 0.5D) AS BIGINT) AS us, points
+                    FROM lines l LEFT JOIN points p
+                      ON p.run = l.run AND p.node = l.node AND p.incarnation = l.incarnation
+                    WHERE problem IS NULL AND NOT is_repeat))""",
     "run_starts": """
-        SELECT run, min(CAST(floor(mono_ms * 1000 + 0.5D) AS BIGINT)) AS start_us
-        FROM lines WHERE problem IS NULL AND NOT is_repeat GROUP BY run""",
+        SELECT run, min(run_us) AS start_us FROM timed_lines GROUP BY run""",
     "records": f"""
-        SELECT {_WRITER}, seq, CAST(floor(mono_ms * 1000 + 0.5D) AS BIGINT) - start_us AS us, wall_ms, type, cause,
-               controller_epoch, data
-        FROM lines JOIN run_starts USING (run) WHERE problem IS NULL AND NOT is_repeat""",
+        SELECT {_WRITER}, seq, run_us - start_us AS us, wall_ms, type, cause, controller_epoch, data
+        FROM timed_lines JOIN run_starts USING (run)""",
     "files": """
         SELECT file, count(*) AS lines, max(struct(block, id)) AS last FROM lines GROUP BY file""",
     "flaws": f"""

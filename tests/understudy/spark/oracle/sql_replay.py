@@ -4,10 +4,10 @@ it.
 It is the independent second definition with which tests compare what the product computes. It plans some seventy views
 for a single run, so it takes tens of seconds.
 
-SQL does not decide which records are missing and how clocks are aligned: it computes neither the tables `missing` and
-`clocks` nor the columns of `NOT_IN_SQL` and those that end in `_within_ms`. `comparable` leaves them out of a
-comparison. They have tests in `tests/understudy/history/metrics`, which remove records of a run and compare its figures
-with the figures of the complete run.
+SQL does not decide which records are missing and how clocks are aligned: it takes the rows of `clocks` from the
+product, and computes neither the tables `missing` and `clocks` nor the columns of `NOT_IN_SQL` and those that end in
+`_within_ms`. `comparable` leaves them out of a comparison. They have tests in `tests/understudy/history/metrics`, which
+remove records of a run and compare its figures with the figures of the complete run.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.understudy.spark.oracle import line_queries, queries
 from tests.understudy.spark.oracle.schema import data_columns, data_ddl
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.history.metrics.clock_rows import clock_rows
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
 from understudy.history.reading.findings import EMPTY_FILE, LogFinding
-from understudy.history.reading.reader import find_files
+from understudy.history.reading.reader import find_files, read_runs
 from understudy.history.report.replay import Replay
 
 NOT_IN_SQL = {"doubt": (), "is_complete": True}
@@ -40,6 +41,7 @@ _COLUMNS = {
     )
     for name in SQL_TABLES
 }
+_POINTS_DDL = "run STRING, node STRING, incarnation BIGINT, mono_ms DOUBLE, offset_ms DOUBLE"
 _FLAWS = "flaws"
 _FILES = "files"
 
@@ -113,6 +115,12 @@ def _views(spark: SparkSession, files: Sequence[Path], *, small: bool) -> dict[s
     )
     # Data in one partition needs no exchange, which saves more than half of the stages.
     (text.coalesce(1) if small else text).createOrReplaceTempView("text")
+    points = [
+        (run, row.node, row.incarnation, row.mono_ms, row.offset_ms)
+        for run, records in read_runs(files).runs.items()
+        for row in clock_rows(records)
+    ]
+    spark.createDataFrame(points, _POINTS_DDL).createOrReplaceTempView("clock_points")
     views: dict[str, DataFrame] = {}
     types = {name: _type_query(name) for name in queries.TYPES}
     for name, sql in (line_queries.VIEWS | types | queries.VIEWS).items():
