@@ -297,7 +297,7 @@ def test_figures_of_several_machines_are_the_same_however_they_are_read(
         (tmp_path / name).write_bytes(b"".join(text))
     reading = read([tmp_path])
     ((run, clocks),) = reading.clocks.items()
-    expected = measure(run, reading.records, clocks)
+    expected = measure(run, reading.records, reading.sequences, clocks)
     replay = replay_in_python([tmp_path])
     assert (replay.runs, replay.findings) == ((expected,), reading.findings)
     growing = GrowingLogs([tmp_path])

@@ -1,8 +1,8 @@
 """The Spark SQL that turns lines of text into records and findings, as `understudy.history.reading.reader` does in
 Python.
 
-The views read `clock_points`, the rows of the product's table `clocks`, and `text`: the lines of all files, each with its
-file, the block of the file in which it was read (`block`) and a number that grows within a block (`id`). These columns
+The views read `clock_points`, the rows of the product's table `clocks`, and `text`: the lines of all files, each with
+its file, the block of the file in which it was read (`block`) and a number that grows within a block (`id`). These columns
 order the lines of a file. Line numbers are computed from them only for findings.
 """
 
