@@ -9,7 +9,7 @@ from benchmarks.rows import print_rows
 
 BENCHMARKS = (
     "codec", "zookeeper", "simulator", "cluster", "controller", "scale", "records", "groups", "idle", "spark", "lake",
-    "seeds", "follow", "proxy", "fixture", "repeats", "page", "mirror", "replicas",
+    "clocks", "seeds", "follow", "proxy", "fixture", "repeats", "page", "mirror", "replicas",
 )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 Python.
 
 The views read `clock_points`, the rows of the product's table `clocks`, and `text`: the lines of all files, each with
-its file, the block of the file in which it was read (`block`) and a number that grows within a block (`id`). These columns
-order the lines of a file. Line numbers are computed from them only for findings.
+its file, the block of the file in which it was read (`block`) and a number that grows within a block (`id`). These
+columns order the lines of a file. Line numbers are computed from them only for findings.
 """
 
 from __future__ import annotations
