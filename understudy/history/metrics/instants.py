@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from understudy.history.reading.clocks import Incarnation, RunClocks
+from understudy.history.reading.clocks import Incarnation
 from understudy.history.reading.run_records import Key, RunRecords
 
 
@@ -27,6 +27,6 @@ def last_instant(run: RunRecords) -> Instant:
     return Instant(last, min(writers, default=("", 0)))
 
 
-def within_us(clocks: RunClocks, begin: Instant, end: Instant) -> int:
+def within_us(run: RunRecords, begin: Instant, end: Instant) -> int:
     """Return by how much the time from `begin` to `end` may be wrong, in microseconds; 0 on one clock."""
-    return clocks.within_us(begin.on, end.on, begin.us)
+    return run.clocks.within_us(begin.on, end.on, run.start_us + begin.us)

@@ -53,7 +53,6 @@ class LeadershipHistory:
         self.written_by_why: Counter[str] = Counter()
         self.elected_by_why: Counter[str] = Counter()
         self._end = end
-        self._clocks = run.clocks
         self._down = _down_times(run)
         self._topics: dict[str, dict[int, _PartitionHistory]] = {}
         self._deleted: dict[str, _State] = {}
@@ -190,7 +189,7 @@ class LeadershipHistory:
         for spell in spells[first:last]:
             begin, end = max(since, spell.fell), min(until, spell.up)
             total += end.us - begin.us
-            within += within_us(self._clocks, begin, end)
+            within += within_us(self._run, begin, end)
         return _Leaderless(total, within)
 
     def _row(self, topic: str, partition: int, history: _PartitionHistory) -> PartitionNumbers:

@@ -305,4 +305,4 @@ def _without_controller(run: RunRecords, reigns: Sequence[ReignTimes], end: Inst
     first_ready = min(since.us for since, _ in spans)
     total = end.us - first_ready - sum(until.us - since.us for since, until in spans)
     ends, begins = [until for _, until in spans], [*(since for since, _ in spans[1:]), end]
-    return _Duration(total, sum(within_us(run.clocks, lost, ready) for lost, ready in zip(ends, begins, strict=True)))
+    return _Duration(total, sum(within_us(run, lost, ready) for lost, ready in zip(ends, begins, strict=True)))

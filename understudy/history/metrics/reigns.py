@@ -28,7 +28,6 @@ from understudy.foundation.eventlog.records import (
 from understudy.history.metrics.instants import Instant, instant, within_us
 from understudy.history.metrics.metric_tables import Failover, Reign
 from understudy.history.metrics.silences import Silences
-from understudy.history.reading.clocks import RunClocks
 from understudy.history.reading.run_records import (
     At,
     Key,
@@ -240,11 +239,11 @@ def _controller_gone(run: RunRecords) -> list[_Gone]:
 def failover_rows(run: RunRecords, reigns: list[ReignTimes]) -> list[Failover]:
     """Return one row for each reign that followed another."""
     takeovers, writes = _Takeovers(run), _TakeoverWrites(run)
-    return [_failover(before, reign, takeovers, writes, run.clocks) for before, reign in pairwise(reigns)]
+    return [_failover(before, reign, takeovers, writes, run) for before, reign in pairwise(reigns)]
 
 
 def _failover(
-    before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers, writes: _TakeoverWrites, clocks: RunClocks
+    before: ReignTimes, reign: ReignTimes, takeovers: _Takeovers, writes: _TakeoverWrites, run: RunRecords
 ) -> Failover:
     loss, elected, ready = before.loss, reign.elected, reign.ready
     lost, began = loss.ended, instant(elected.key)
@@ -265,16 +264,16 @@ def _failover(
         noticed_by=loss.noticed.node if loss.noticed else "",
         lost_at_ms=millis(lost.us),
         detection_ms=millis(noticed.us - lost.us) if noticed else None,
-        detection_within_ms=millis(within_us(clocks, lost, noticed)) if noticed else None,
+        detection_within_ms=millis(within_us(run, lost, noticed)) if noticed else None,
         election_ms=millis(elected.us - noticed.us) if noticed else None,
-        election_within_ms=millis(within_us(clocks, noticed, began)) if noticed else None,
+        election_within_ms=millis(within_us(run, noticed, began)) if noticed else None,
         takeover_ms=millis(ready.us - elected.us) if ready else None,
         reading_ms=None if loaded is None else millis(loaded - elected.us),
         deciding_ms=optional_millis(decided),
         writing_ms=optional_millis(written),
         propagation_ms=optional_millis(propagated),
         outage_ms=millis(ready.us - lost.us) if ready else None,
-        outage_within_ms=millis(within_us(clocks, lost, instant(ready.key))) if ready else None,
+        outage_within_ms=millis(within_us(run, lost, instant(ready.key))) if ready else None,
         requests=requests,
         unanswered=None if requests is None else requests - answered,
         brokers=len(ready.data.brokers) if ready else None,
