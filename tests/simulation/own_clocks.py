@@ -86,5 +86,9 @@ def _agree(value: Any, own: Any, within_ms: float | None) -> bool:
 
 def _rows(table: str, metrics: RunMetrics) -> list[Mapping[str, Any]]:
     found = getattr(metrics, table)
-    rows = found if isinstance(found, tuple) else (found,)
-    return [msgspec.structs.asdict(row) for row in rows]
+    rows: list[Mapping[str, Any]] = [
+        msgspec.structs.asdict(row) for row in (found if isinstance(found, tuple) else (found,))
+    ]
+    if table == "moments":  # of different nodes, so that their order is uncertain
+        rows.sort(key=lambda row: (row["kind"], row["what"], row["target"], row["note"], row["at_ms"]))
+    return rows

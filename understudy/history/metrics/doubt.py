@@ -400,7 +400,7 @@ def _may_isolate(fault: Fault, node: str) -> bool:
 
 def marked(row: T, doubt: Iterable[str]) -> T:
     """Return a row with its columns in doubt."""
-    columns = tuple(sorted(doubt))
+    columns = tuple(sorted({*row.doubt, *doubt}))
     return msgspec.structs.replace(row, doubt=columns) if columns else row
 
 

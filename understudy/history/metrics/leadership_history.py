@@ -53,11 +53,12 @@ class LeadershipHistory:
         self.written_by_why: Counter[str] = Counter()
         self.elected_by_why: Counter[str] = Counter()
         self._end = end
-        self._down = _down_times(run)
+        self._down = down_times(run)
         self._topics: dict[str, dict[int, _PartitionHistory]] = {}
         self._deleted: dict[str, _State] = {}
         """The newest deletion of each topic. The history of a partition with a later first state begins with it."""
         self._run = run
+        self._most_us = run.clocks.most_us
         self._ended_spans: list[LeadershipSpan] | None = None
 
     @classmethod
@@ -183,14 +184,28 @@ class LeadershipHistory:
             return _NOT_LEADERLESS
         since = min(instant(state.key), self._end)
         until = self._end if following is None else min(instant(following), self._end)
-        first = bisect_right(spells, since.us, key=_up_us)
-        last = bisect_left(spells, until.us, key=_fell_us)
+        first = bisect_right(spells, since.us - self._most_us, key=_up_us)
+        last = bisect_left(spells, until.us + self._most_us, key=_fell_us)
         total = within = 0
         for spell in spells[first:last]:
             begin, end = max(since, spell.fell), min(until, spell.up)
-            total += end.us - begin.us
-            within += within_us(self._run, begin, end)
+            total += max(0, end.us - begin.us)
+            if self._most_us:
+                within += self._overlap_within(since, until, spell)
         return _Leaderless(total, within)
+
+    def _overlap_within(self, since: Instant, until: Instant, spell: DownTime) -> int:
+        """Return by how much the time between two instants during which a node was down may be wrong."""
+        run, begin, end = self._run, max(since, spell.fell), min(until, spell.up)
+        if begin > end:  # the clocks may allow them to overlap
+            possible = within_us(run, end, begin) - (begin.us - end.us)
+            return max(0, min(possible, until.us - since.us, spell.up.us - spell.fell.us))
+        within = within_us(run, begin, end)
+        for one, other in ((since, spell.fell), (until, spell.up)):
+            either = within_us(run, one, other)
+            if abs(one.us - other.us) <= either:  # either may be the first
+                within += either
+        return within
 
     def _row(self, topic: str, partition: int, history: _PartitionHistory) -> PartitionNumbers:
         last = history.last
@@ -281,7 +296,7 @@ class _Mark(NamedTuple):
         return (self.node, self.at.us, self.is_up)
 
 
-class _Spell(NamedTuple):
+class DownTime(NamedTuple):
     """A time during which a node was down."""
 
     fell: Instant
@@ -289,18 +304,18 @@ class _Spell(NamedTuple):
 
 
 _FOR_EVER = Instant(2**62, ("", 0))
-_ALWAYS_DOWN = _Spell(Instant(-1, ("", 0)), _FOR_EVER)
+_ALWAYS_DOWN = DownTime(Instant(-1, ("", 0)), _FOR_EVER)
 
 
-def _fell_us(spell: _Spell) -> int:
+def _fell_us(spell: DownTime) -> int:
     return spell.fell.us
 
 
-def _up_us(spell: _Spell) -> int:
+def _up_us(spell: DownTime) -> int:
     return spell.up.us
 
 
-def _down_times(run: RunRecords) -> dict[str, list[_Spell]]:
+def down_times(run: RunRecords) -> dict[str, list[DownTime]]:
     """Return for each node the times during which it was down."""
     marks = [
         _Mark(at.data.target, instant(at.key), False) for at in run.of(FaultInjected) if at.data.fault in DOWN_FAULTS
@@ -314,18 +329,18 @@ def _down_times(run: RunRecords) -> dict[str, list[_Spell]]:
     for changed in run.of(BrokersChanged):
         at = instant(changed.key)
         marks += [_Mark(broker_node(broker), at, True) for broker in (*changed.data.new, *changed.data.bounced)]
-    down: dict[str, list[_Spell]] = {}
+    down: dict[str, list[DownTime]] = {}
     in_order = sorted([*marks, *_silences(run, marks)], key=lambda mark: mark.order)
     for node, own in groupby(in_order, key=lambda mark: mark.node):
         fell: Instant | None = None
         for mark in own:
             if mark.is_up and fell is not None:
-                down.setdefault(node, []).append(_Spell(fell, mark.at))
+                down.setdefault(node, []).append(DownTime(fell, mark.at))
                 fell = None
             elif not mark.is_up and fell is None:
                 fell = mark.at
         if fell is not None:
-            down.setdefault(node, []).append(_Spell(fell, _FOR_EVER))
+            down.setdefault(node, []).append(DownTime(fell, _FOR_EVER))
     return down
 
 

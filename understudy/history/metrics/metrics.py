@@ -25,9 +25,10 @@ from understudy.foundation.eventlog.records import (
     ResponseReceived,
     StepReached,
 )
+from understudy.history.metrics.clock_doubt import mark_clocks
 from understudy.history.metrics.clock_rows import clock_rows
 from understudy.history.metrics.doubt import Doubts, mark
-from understudy.history.metrics.instants import Instant, instant, last_instant, within_us
+from understudy.history.metrics.instants import Instant, instant, within_us
 from understudy.history.metrics.leadership_history import LeadershipHistory
 from understudy.history.metrics.metric_tables import (
     Elections,
@@ -42,7 +43,7 @@ from understudy.history.metrics.metric_tables import (
     RunMetrics,
     Totals,
 )
-from understudy.history.metrics.reigns import ORDERLY_ENDS, ReignTimes, failover_rows, find_reigns
+from understudy.history.metrics.reigns import ReignTimes, end_of_run, failover_rows, find_reigns
 from understudy.history.metrics.settings import settings_row
 from understudy.history.reading.clocks import ONE_CLOCK, RunClocks
 from understudy.history.reading.missing import MissingRecords, find_missing
@@ -107,25 +108,14 @@ def measure_records(run: str, found: RunRecords, missing: Sequence[MissingRecord
         missing=missing_rows(missing),
         clocks=clock_rows(found),
     )
+    if not found.clocks.is_one:
+        metrics = mark_clocks(found, metrics)
     return mark(Doubts(found, missing, reigns, end), metrics) if missing else metrics
 
 
 def nearest_rank(values: Sequence[int], percent: int) -> int | None:
     """Return the smallest of the sorted `values` that `percent` of them do not exceed; None without values."""
     return values[(percent * len(values) + 99) // 100 - 1] if values else None
-
-
-def end_of_run(run: RunRecords, reigns: Sequence[ReignTimes]) -> Instant:
-    """Return the end of the run, as `Totals` defines it."""
-    last = last_instant(run)
-    if not reigns:
-        return last
-    final = reigns[-1]
-    ended = final.loss.ended
-    if ended is None or final.loss.ended_by not in ORDERLY_ENDS:
-        return last
-    others = (node for node in run.signs.nodes if node.startswith("broker-") and node != final.elected.node)
-    return last if any(run.signs.last_of(node) > ended.us for node in others) else ended
 
 
 def election_rows(history: LeadershipHistory) -> tuple[Elections, ...]:

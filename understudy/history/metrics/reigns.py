@@ -25,7 +25,7 @@ from understudy.foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
-from understudy.history.metrics.instants import Instant, instant, within_us
+from understudy.history.metrics.instants import Instant, instant, last_instant, within_us
 from understudy.history.metrics.metric_tables import Failover, Reign
 from understudy.history.metrics.silences import Silences
 from understudy.history.reading.run_records import (
@@ -99,6 +99,19 @@ def find_reigns(run: RunRecords) -> list[ReignTimes]:
         )
         for elected, following in zip_longest(elections, elections[1:])
     ]
+
+
+def end_of_run(run: RunRecords, reigns: Sequence[ReignTimes]) -> Instant:
+    """Return the end of the run, as `Totals` defines it."""
+    last = last_instant(run)
+    if not reigns:
+        return last
+    final = reigns[-1]
+    ended = final.loss.ended
+    if ended is None or final.loss.ended_by not in ORDERLY_ENDS:
+        return last
+    others = (node for node in run.signs.nodes if node.startswith("broker-") and node != final.elected.node)
+    return last if any(run.signs.last_of(node) > ended.us for node in others) else ended
 
 
 class Fault(NamedTuple):

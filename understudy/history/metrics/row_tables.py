@@ -25,8 +25,15 @@ from understudy.history.metrics.doubt import Doubts, marked
 from understudy.history.metrics.instants import Instant
 from understudy.history.metrics.leadership_history import LeadershipHistory
 from understudy.history.metrics.metric_tables import Table
-from understudy.history.metrics.metrics import end_of_run
-from understudy.history.metrics.reigns import NOT_A_FAULT, UNDONE, ReignTimes, failover_rows, faults_of, find_reigns
+from understudy.history.metrics.reigns import (
+    NOT_A_FAULT,
+    UNDONE,
+    ReignTimes,
+    end_of_run,
+    failover_rows,
+    faults_of,
+    find_reigns,
+)
 from understudy.history.metrics.row_doubt import of_event, of_fault, of_leadership, of_request
 from understudy.history.reading.clocks import Incarnation
 from understudy.history.reading.missing import MissingRecords, find_missing

@@ -146,6 +146,12 @@ class RunClocks:
         """Whether all incarnations share one clock."""
         return len(self.clocks) <= 1
 
+    @property
+    def most_us(self) -> int:
+        """The largest uncertainty of the time between two clocks; 0 for one clock."""
+        widest = [max(point.within_us for point in clock.points) for clock in self.clocks]
+        return sum(sorted(widest)[-2:]) if len(widest) > 1 else 0
+
     def number(self, incarnation: Incarnation) -> int:
         """Return the place in `clocks` of an incarnation's clock."""
         return self._clock_of.get(incarnation, 0)

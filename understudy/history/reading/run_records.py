@@ -142,6 +142,37 @@ class Signs:
         return max(own[-1] for (name, _), own in self._times.items() if name == node)
 
 
+class ShiftedSigns(Signs):
+    """Signs whose clocks are a little different.
+
+    Args:
+        shift: returns what is added to a time of an incarnation. It changes slowly.
+    """
+
+    def __init__(self, signs: Signs, shift: Callable[[Incarnation, int], int]) -> None:
+        super().__init__({})
+        self._times = signs._times
+        self._shift = shift
+        self.count = signs.count
+        self.last_us = max(map(self.end_of, self._times), default=0)
+
+    def first_of(self, incarnation: Incarnation) -> int:
+        us = super().first_of(incarnation)
+        return us + self._shift(incarnation, us)
+
+    def end_of(self, incarnation: Incarnation) -> int:
+        us = super().end_of(incarnation)
+        return us + self._shift(incarnation, us)
+
+    def last_until(self, incarnation: Incarnation, bound: int) -> int:
+        by = self._shift(incarnation, bound)
+        own = self._times[incarnation]
+        return own[max(bisect_right(own, bound - by) - 1, 0)] + by
+
+    def last_of(self, node: str) -> int:
+        return max(self.end_of(incarnation) for incarnation in self._times if incarnation[0] == node)
+
+
 class SequenceGap(NamedTuple):
     """Sequence numbers of an incarnation that are missing; times in microseconds, of the records before and after."""
 
