@@ -441,13 +441,15 @@ def _reached(pairs: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def _band_at(bands: Sequence[TimeBand], clock_us: int) -> tuple[int, int]:
+    """Return the edges of a band at a time; before and after its own times it widens by the drift."""
     place = bisect_right(bands, clock_us, key=lambda band: band.clock_us)
     before, after = bands[max(place - 1, 0)], bands[min(place, len(bands) - 1)]
     width = after.clock_us - before.clock_us
     share = (clock_us - before.clock_us) / width if width else 0.0
     low = before.low_us + share * (after.low_us - before.low_us)
     high = before.high_us + share * (after.high_us - before.high_us)
-    return int(low) - 1, int(high) + 1
+    beyond = max(bands[0].clock_us - clock_us, clock_us - bands[-1].clock_us, 0) // DRIFT
+    return int(low) - beyond - 1, int(high) + beyond + 1
 
 
 # ------------------------------------------------------------------ wall clocks
