@@ -23,11 +23,15 @@ class BrokerWithClock(BrokerProcess):
 
     ahead_s = 0
 
+    def __init__(self, broker_id: int, directory: Path, *, rack: str | None, properties: Mapping[str, str]) -> None:
+        super().__init__(broker_id, directory, rack=rack, properties=properties, forked=False)
+        self.ahead_of: list[int] = []
+
     def prepare(self) -> None:
         """Prepare nothing: the process has to be started in its namespace."""
 
     def launch(self) -> None:
-        self.ahead_of = [*getattr(self, "ahead_of", []), self.ahead_s]
+        self.ahead_of.append(self.ahead_s)
         super().launch()
 
     def _command(self) -> list[str]:
@@ -38,11 +42,12 @@ class ClusterOfClocks(LocalCluster):
     """Three brokers: the first one and the testbed share a clock, and each of the others has one of its own."""
 
     def __init__(self, directory: Path) -> None:
-        super().__init__(3, directory=directory, session_timeout_ms=2_000, forked=False)
+        properties = {"understudy.faults.file": "faults.json"}
+        super().__init__(3, directory=directory, session_timeout_ms=2_000, properties=properties, forked=False)
 
     def _process(self, broker_id: int, rack: str | None) -> BrokerProcess:
         folder = self.directory / f"broker-{broker_id}"
-        broker = BrokerWithClock(broker_id, folder, rack=rack, properties=self._properties, forked=False)
+        broker = BrokerWithClock(broker_id, folder, rack=rack, properties=self._properties)
         broker.ahead_s = 1_000_000 * (broker_id - 1)
         return broker
 

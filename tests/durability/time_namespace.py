@@ -38,7 +38,9 @@ def why_not() -> str:
     if tried.returncode != 0:
         return f"no time namespace can be created: {tried.stderr.strip().splitlines()[-1:]}"
     ahead_s = float(tried.stdout) - time.monotonic()
-    return "" if ahead_s > 999_000 else f"the clock of a time namespace is ahead by {ahead_s:g} s instead of 1,000,000 s"
+    return (
+        "" if ahead_s > 999_000 else f"the clock of a time namespace is ahead by {ahead_s:g} s instead of 1,000,000 s"
+    )
 
 
 def _enter(ahead_s: int) -> None:

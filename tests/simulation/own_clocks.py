@@ -27,15 +27,15 @@ def differences(seed: int, folder: Path, seconds: int = SECONDS) -> list[str]:
         run_seed(seed, seconds, own_clocks=own, events=folder / name)
     one, own_ = (read([folder / name]) for name in ("one", "own"))
     (run,) = one.clocks
-    found = [*_wrong_times(one.records, own_.records, own_.clocks[run])]
+    found = [*wrong_times(one.records, own_.records, own_.clocks[run])]
     figures = [replay_in_python([folder / name]) for name in ("one", "own")]
     for replay, name in zip(figures, ("one", "own"), strict=True):
         found += [f"{name}: {missing}" for metrics in replay.runs for missing in metrics.missing]
     (expected,), (metrics,) = (replay.runs for replay in figures)
-    return [*found, *_wrong_figures(expected, metrics)]
+    return [*found, *wrong_figures(expected, metrics)]
 
 
-def _wrong_times(one: Sequence[Envelope], own: Sequence[Envelope], clocks: RunClocks) -> Iterator[str]:
+def wrong_times(one: Sequence[Envelope], own: Sequence[Envelope], clocks: RunClocks) -> Iterator[str]:
     """Yield the incarnations with a time that is not within its uncertainty."""
     if clocks.is_one:
         yield "the clocks are one"
@@ -63,7 +63,7 @@ def _incarnation(record: Envelope) -> Incarnation:
     return record.node, record.incarnation
 
 
-def _wrong_figures(expected: RunMetrics, metrics: RunMetrics) -> Iterator[str]:
+def wrong_figures(expected: RunMetrics, metrics: RunMetrics) -> Iterator[str]:
     widest_ms = 2 * max(clock.within_ms for clock in metrics.clocks)
     for table in TABLES.keys() - {"clocks", "missing"}:
         for one, own in zip(_rows(table, expected), _rows(table, metrics), strict=False):
