@@ -31,6 +31,7 @@ SHARES = {
     "hand-made-znodes": Share(100, 400, "ten seeds more are quick tests; each writes dozens of znodes of every kind"),
     "mutated-frames": Share(20_000, 100_000, "a frame of every message is mutated several times"),
     "durability-rounds": Share(9, 27, "each of three faults against each of three roles once"),
+    "own-clocks": Share(3, 200, "each seed has thousands of times and dozens of figures to compare"),
     "clock-rounds": Share(3, 50, "each failover of a cluster is aligned by the same messages; more see rarer delays"),
     "compose-shapes": Share(2, 14, "one has old ZooKeeper's variables, one KRaft's; the rest differ in variables"),
     "older-tools": Share(1, 4, "our own tools run all of these scripts on brokers of ours in each `make test-all`"),

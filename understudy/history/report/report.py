@@ -388,13 +388,14 @@ def _writer(row: Missing) -> str:
 
 
 def _incomplete(runs: Sequence[RunMetrics]) -> list[str]:
-    return _some(
-        [
-            f"  {run.run}, {_incompleteness(run.missing)}: {', '.join(sorted({_writer(row) for row in run.missing}))}"
-            for run in runs
-        ],
-        SHOWN,
-    )
+    return _some([f"  {run.run}, {_incompleteness(run.missing)}: {_writers(run.missing)}" for run in runs], SHOWN)
+
+
+def _writers(missing: Iterable[Missing]) -> str:
+    """Return the first few incarnations that lack records, and the number of the others."""
+    writers = sorted({_writer(row) for row in missing})
+    more = f" and {len(writers) - 2:,} more" if len(writers) > 3 else ""
+    return ", ".join(writers[:2] if more else writers) + more
 
 
 def _shortened(finding: LogFinding) -> str:

@@ -163,7 +163,7 @@ def random_run(seed: int, *, has_boots: bool = True, seconds: float = 60.0) -> M
             f"host-{number}",
             f"boot-{number}",
             origin_ms=draw.uniform(0, 2_000_000) + 4_000_000 * number,
-            drift=draw.uniform(-0.001, 0.001),
+            drift=draw.uniform(-0.0005, 0.0005),
             wall_error_ms=draw.uniform(-400, 400),
         )
         for number in range(draw.randint(2, 4))

@@ -146,4 +146,4 @@ def test_a_page_with_every_sign_fits() -> None:
         page = render(replay).splitlines()
         assert max(map(len, page)) <= WIDTH
         assert len(page) <= PAGE + 15
-        assert not any(line.endswith("…") for line in page), "no line was cut"
+        assert [line for line in page if line.endswith("…")] == []

@@ -13,6 +13,7 @@ from tests.shares import share_of
 from tests.understudy.history.reading.attested_logs import failover
 from understudy.history.metrics.metric_tables import RunMetrics
 from understudy.history.metrics.metrics import measure_records
+from understudy.history.reading.findings import NOT_DAMAGE
 from understudy.history.reading.reader import find_files, read_lines
 from understudy.history.reading.run_builder import run_records_of
 from understudy.history.report.replay import Replay, replay_in_python
@@ -27,7 +28,8 @@ def figures(replay: Replay) -> tuple[RunMetrics, ...]:
 
 
 def is_said(replay: Replay) -> bool:
-    return bool(replay.findings) or not all(run.is_complete for run in replay.runs)
+    damage = [finding for finding in replay.findings if finding.kind not in NOT_DAMAGE]
+    return bool(damage) or not all(run.is_complete for run in replay.runs)
 
 
 def cuts(lines: list[bytes]) -> Iterator[tuple[str, list[bytes]]]:
