@@ -34,7 +34,7 @@ _WIDE_US: Final = 20_000
 """Uncertainty above which a clock is also set by a part of it: several records may lie within."""
 
 _Shift: TypeAlias = Callable[[Incarnation, int], int]
-"""Returns what is added to a time of an incarnation, in microseconds."""
+"""Returns the microseconds that are added to a time of an incarnation."""
 
 _KINDS: Final = (
     types.BrokerRegistered,

@@ -146,7 +146,7 @@ class ShiftedSigns(Signs):
     """Signs whose clocks are a little different.
 
     Args:
-        shift: returns what is added to a time of an incarnation. It changes slowly.
+        shift: returns the microseconds that are added to a time of an incarnation; it changes slowly.
     """
 
     def __init__(self, signs: Signs, shift: Callable[[Incarnation, int], int]) -> None:
