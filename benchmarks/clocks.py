@@ -39,7 +39,7 @@ def run() -> list[Row]:
         for _ in range(_ROUNDS):
             for logs, found in seconds.items():
                 found.append(_processor_seconds([*_COMMAND, str(logs)]))
-    name = f"{len(records):,} records of five machines to those of one, processor seconds"
+    name = f"{len(records):,} records of five machines to the logs of one, processor seconds"
     return [Row(name, statistics.median(seconds[several]), statistics.median(seconds[one]), 1.3)]
 
 
