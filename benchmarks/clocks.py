@@ -60,7 +60,7 @@ def _failovers() -> list[Envelope]:
             cluster.run_for(8.0)
             controller.start()
             cluster.settle()
-        return [decode_record(line) for line in cluster.log_lines]
+    return [decode_record(line) for line in cluster.log_lines]
 
 
 def _write(folder: Path, records: Sequence[Envelope], *, has_several: bool) -> None:

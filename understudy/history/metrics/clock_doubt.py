@@ -7,7 +7,7 @@ is another one, and not only a little earlier or later, its columns are in doubt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -17,7 +17,7 @@ from understudy.foundation.eventlog import records as types
 from understudy.history.metrics.doubt import marked
 from understudy.history.metrics.instants import Instant, instant
 from understudy.history.metrics.leadership_history import DownTime, down_times
-from understudy.history.metrics.metric_tables import Failover, RunMetrics
+from understudy.history.metrics.metric_tables import Failover, PartitionNumbers, RunMetrics
 from understudy.history.metrics.reigns import (
     CONTROLLER,
     NOT_A_FAULT,
@@ -28,7 +28,7 @@ from understudy.history.metrics.reigns import (
     find_reigns,
 )
 from understudy.history.reading.clocks import Incarnation
-from understudy.history.reading.run_records import At, RunRecords, ShiftedSigns, broker_node, millis
+from understudy.history.reading.run_records import At, Key, RunRecords, ShiftedSigns, broker_node, millis
 
 _WIDE_US: Final = 20_000
 """Uncertainty above which a clock is also set by a part of it: several records may lie within."""
@@ -68,25 +68,30 @@ class _Variant(NamedTuple):
     reigns: list[ReignTimes]
     down: dict[str, list[DownTime]]
     end_us: int
+    shift: _Shift
+
+    def apart_us(self, nominal: Instant, own: Instant) -> int:
+        """Return by how much an instant differs from the nominal one for another reason than its clock."""
+        if own.on != nominal.on:
+            return abs(own.us - nominal.us)
+        return abs(own.us - nominal.us - self.shift(nominal.on, nominal.us))
 
 
 def mark_clocks(run: RunRecords, metrics: RunMetrics) -> RunMetrics:
     """Return the tables of a run on several clocks with the columns in doubt, and with the uncertainty of its times."""
     shifts = _Shifts(run)
-    nominal = _variant(run)
-    variants = [
-        _variant(_shifted(run, shifts.of(number, share))) for number in shifts.clocks for share in shifts.shares(number)
-    ]
+    nominal = _variant(run, lambda incarnation, us: 0)
+    variants = [_variant(_shifted(run, shift), shift) for shift in shifts.all()]
     faults = [fault for fault in faults_of(run) if fault.fault != NOT_A_FAULT]
     doubts = [
         {column for variant in variants for column in _other_columns(shifts, reign, variant.reigns[place])}
         | (_LOSS if _may_have_another_fault(shifts, faults, reign, following) else set())
         for place, (reign, following) in enumerate(zip_longest(nominal.reigns, nominal.reigns[1:]))
     ]
-    unsure = {node for variant in variants for node in _other_down_times(shifts, nominal.down, variant.down)}
+    down = _DownDoubt.of(shifts, nominal, variants)
     has_other_end = any(abs(variant.end_us - nominal.end_us) > run.clocks.most_us for variant in variants)
     in_totals: set[str] = set()
-    if unsure or has_other_end:
+    if down.unsure or has_other_end:
         in_totals |= {"leaderless_ms", "leaderless_partitions"}
     if any(0 < row.leaderless_within_ms >= row.leaderless_ms for row in metrics.partitions):
         in_totals.add("leaderless_partitions")
@@ -94,17 +99,16 @@ def mark_clocks(run: RunRecords, metrics: RunMetrics) -> RunMetrics:
         in_totals.add("ended_at_ms")
     if has_other_end or any("ended_at_ms" in doubt for doubt in doubts):
         in_totals.add("without_controller_ms")
-    led = _led_by(run, unsure)
+    led = _led_by(run, down.unsure | down.apart_us.keys())
     return msgspec.structs.replace(
         metrics,
         totals=marked(metrics.totals, in_totals),
         reigns=tuple(marked(row, doubt) for row, doubt in zip(metrics.reigns, doubts, strict=True)),
         failovers=tuple(
-            _failover(row, doubts[place], nominal.reigns[place], [variant.reigns[place] for variant in variants])
-            for place, row in enumerate(metrics.failovers)
+            _failover(row, doubts[place], place, nominal, variants) for place, row in enumerate(metrics.failovers)
         ),
         partitions=tuple(
-            marked(row, {"leaderless_ms"} if has_other_end or (row.topic, row.partition) in led else ())
+            down.marked(row, led.get((row.topic, row.partition), set()), has_other_end=has_other_end)
             for row in metrics.partitions
         ),
     )
@@ -121,34 +125,43 @@ class _Shifts:
         self._clocks = run.clocks
         self._start_us = run.start_us
         self.clocks = sorted(set(map(run.clocks.number, run.signs.incarnations)))
+        self._within: dict[tuple[Incarnation, int], int] = {}
 
     def within_us(self, incarnation: Incarnation, us: int) -> int:
         """Return by how much the clock of an incarnation may differ from the reference clock."""
-        clock = self._clocks.of(incarnation)
-        return clock.within_us(clock.clock_us(self._start_us + us))
+        found = self._within.get((incarnation, us))
+        if found is None:
+            found = self._within[incarnation, us] = self._clocks.of_reference_us(incarnation, self._start_us + us)
+        return found
 
     def apart_us(self, one: Instant, other: Instant) -> int:
         """Return by how much the time between two instants may be wrong."""
         return self.within_us(one.on, one.us) + self.within_us(other.on, other.us)
 
-    def shares(self, number: int) -> tuple[float, ...]:
-        """Return the shares of its uncertainty by which a clock is set forward and back."""
-        widest_us = max(point.within_us for point in self._clocks.clocks[number].points)
-        return (-1.0, 1.0) if widest_us <= _WIDE_US else (-1.0, -0.6, -0.3, 0.3, 0.6, 1.0)
+    def all(self) -> Iterator[_Shift]:
+        """Yield shifts that set each clock forward and each other one back, by all of their uncertainty.
 
-    def of(self, number: int, share: float) -> _Shift:
-        """Return the shift of one clock by a share of its uncertainty, and of all others against it."""
+        Each two clocks differ in a bit of their places, so a pair of shifts for each bit is enough. A clock that is
+        very uncertain is also set forward and back by the half.
+        """
+        for bit in range((len(self.clocks) - 1).bit_length()):
+            forward = {number for place, number in enumerate(self.clocks) if place >> bit & 1}
+            yield from (self._shift(forward, 1.0), self._shift(forward, -1.0))
+        for number in self.clocks:
+            if max(point.within_us for point in self._clocks.clocks[number].points) > _WIDE_US:
+                yield from (self._shift({number}, 0.5), self._shift({number}, -0.5))
 
+    def _shift(self, forward: set[int], share: float) -> _Shift:
         def shift(incarnation: Incarnation, us: int) -> int:
-            sign = 1.0 if self._clocks.number(incarnation) == number else -1.0
+            sign = 1.0 if self._clocks.number(incarnation) in forward else -1.0
             return round(sign * share * self.within_us(incarnation, us))
 
         return shift
 
 
-def _variant(run: RunRecords) -> _Variant:
+def _variant(run: RunRecords, shift: _Shift) -> _Variant:
     reigns = find_reigns(run)
-    return _Variant(reigns, down_times(run), end_of_run(run, reigns).us)
+    return _Variant(reigns, down_times(run), end_of_run(run, reigns).us, shift)
 
 
 def _shifted(run: RunRecords, shift: _Shift) -> RunRecords:
@@ -160,7 +173,8 @@ def _shifted(run: RunRecords, shift: _Shift) -> RunRecords:
 
 
 def _moved(at: At[Any], shift: _Shift) -> At[Any]:
-    return msgspec.structs.replace(at, key=at.key._replace(us=at.us + shift(at.incarnation, at.us)))
+    us, node, incarnation, seq = at.key
+    return At(Key(us + shift((node, incarnation), us), node, incarnation, seq), at.data, at.cause, at.controller_epoch)
 
 
 # ------------------------------------------------------------------ reigns and failovers
@@ -189,8 +203,11 @@ def _other_columns(shifts: _Shifts, nominal: ReignTimes, variant: ReignTimes) ->
         yield "ended_at_ms"
     if (one.noticed is None) != (other.noticed is None):
         yield from ("noticed_at_ms", "noticed_by")
-    elif one.noticed is not None and other.noticed is not None and one.noticed.node != other.noticed.node:
-        yield "noticed_by"
+    elif one.noticed is not None and other.noticed is not None:
+        if not _is_same(shifts, instant(one.noticed), instant(other.noticed)):
+            yield from ("noticed_at_ms", "noticed_by")
+        elif one.noticed.node != other.noticed.node:
+            yield "noticed_by"
 
 
 def _is_same(shifts: _Shifts, one: Instant | None, other: Instant | None) -> bool:
@@ -199,42 +216,75 @@ def _is_same(shifts: _Shifts, one: Instant | None, other: Instant | None) -> boo
     return abs(one.us - other.us) <= shifts.apart_us(one, other) + 1
 
 
-def _failover(row: Failover, doubt: set[str], before: ReignTimes, variants: Sequence[ReignTimes]) -> Failover:
+def _failover(row: Failover, doubt: set[str], place: int, nominal: _Variant, variants: Sequence[_Variant]) -> Failover:
     """Return a failover with its columns in doubt. Times that are only a little different are less certain instead."""
-    in_doubt = {column for cause in doubt for column in _COLUMNS_OF_FAILOVER[cause]}
-    noticed = [each.loss.noticed for each in (before, *variants)]
-    if "noticed_at_ms" in doubt or row.detection_ms is None or None in noticed:
-        return marked(row, in_doubt)
-    times = [key.us for key in noticed if key is not None]
-    apart_ms = millis(max(abs(us - times[0]) for us in times))
-    return msgspec.structs.replace(
-        marked(row, in_doubt),
-        detection_within_ms=max(row.detection_within_ms or 0.0, apart_ms),
-        election_within_ms=max(row.election_within_ms or 0.0, apart_ms),
-    )
+    row = marked(row, {column for cause in doubt for column in _COLUMNS_OF_FAILOVER[cause]})
+    loss, losses = nominal.reigns[place].loss, [(variant, variant.reigns[place].loss) for variant in variants]
+    if "ended_at_ms" not in doubt and loss.ended is not None:
+        apart = [variant.apart_us(loss.ended, other.ended) for variant, other in losses if other.ended is not None]
+        row = _less_certain(row, max(apart, default=0), "detection", "outage")
+    if "noticed_at_ms" not in doubt and loss.noticed is not None:
+        noticed = instant(loss.noticed)
+        apart = [
+            variant.apart_us(noticed, instant(other.noticed)) for variant, other in losses if other.noticed is not None
+        ]
+        row = _less_certain(row, max(apart, default=0), "detection", "election")
+    return row
+
+
+def _less_certain(row: Failover, by_us: int, *phases: str) -> Failover:
+    """Return a failover with the uncertainty of some of its times increased."""
+    within = {f"{phase}_within_ms": getattr(row, f"{phase}_within_ms") for phase in phases} if by_us else {}
+    known = {name: value + millis(by_us) for name, value in within.items() if value is not None}
+    return msgspec.structs.replace(row, **known) if known else row
 
 
 # ------------------------------------------------------------------ down times
 
 
-def _other_down_times(
-    shifts: _Shifts, nominal: Mapping[str, Sequence[DownTime]], variant: Mapping[str, Sequence[DownTime]]
-) -> Iterator[str]:
-    """Yield the nodes that were down at other times in a variant."""
-    for node in nominal.keys() | variant.keys():
-        one, other = nominal.get(node, ()), variant.get(node, ())
-        if len(one) != len(other) or not all(
-            _is_same(shifts, before.fell, after.fell) and _is_same(shifts, before.up, after.up)
-            for before, after in zip(one, other, strict=True)
-        ):
-            yield node
+class _DownDoubt(NamedTuple):
+    """What the clocks leave open about the times during which brokers were down.
+
+    Attributes:
+        unsure: the nodes that were down at other times in a variant.
+        apart_us: by how much the times of each other node differ in a variant because another record decides them.
+    """
+
+    unsure: frozenset[str]
+    apart_us: dict[str, int]
+
+    @classmethod
+    def of(cls, shifts: _Shifts, nominal: _Variant, variants: Sequence[_Variant]) -> _DownDoubt:
+        unsure: set[str] = set()
+        apart_us: dict[str, int] = {}
+        for variant in variants:
+            for node in nominal.down.keys() | variant.down.keys():
+                one, other = nominal.down.get(node, ()), variant.down.get(node, ())
+                edges = [
+                    edge
+                    for before, after in zip(one, other, strict=False)
+                    for edge in ((before.fell, after.fell), (before.up, after.up))
+                ]
+                if len(one) != len(other) or not all(_is_same(shifts, before, after) for before, after in edges):
+                    unsure.add(node)
+                elif by := sum(variant.apart_us(before, after) for before, after in edges):
+                    apart_us[node] = max(by, apart_us.get(node, 0))
+        return cls(frozenset(unsure), apart_us)
+
+    def marked(self, row: PartitionNumbers, leaders: set[str], *, has_other_end: bool) -> PartitionNumbers:
+        """Return a partition's row with its time without a leader in doubt, or less certain."""
+        row = marked(row, {"leaderless_ms"} if has_other_end or not self.unsure.isdisjoint(leaders) else ())
+        by = sum(self.apart_us.get(node, 0) for node in leaders)
+        return msgspec.structs.replace(row, leaderless_within_ms=row.leaderless_within_ms + millis(by)) if by else row
 
 
-def _led_by(run: RunRecords, nodes: set[str]) -> set[tuple[str, int]]:
-    """Return the partitions that one of some brokers led at some time."""
-    found: set[tuple[str, int]] = set()
+def _led_by(run: RunRecords, nodes: Collection[str]) -> dict[tuple[str, int], set[str]]:
+    """Return which of some brokers led each partition at some time."""
+    found: dict[tuple[str, int], set[str]] = {}
     for state in run.states if nodes else ():
         data = state.read()
         if not isinstance(data, types.TopicsChanged):
-            found.update((one.topic, one.partition) for one in data.partitions if broker_node(one.leader) in nodes)
+            for one in data.partitions:
+                if (node := broker_node(one.leader)) in nodes:
+                    found.setdefault((one.topic, one.partition), set()).add(node)
     return found
