@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from understudy.clusters.processes.testbed_log import TestbedLog
 from understudy.extras import _MODULES_BY_EXTRA, DISTRIBUTION, MissingExtra, is_installed, require
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +52,7 @@ def test_the_extras_of_the_distribution_bring_these_packages() -> None:
     ],
 )
 def test_a_verb_of_the_analysis_names_the_extra_in_one_line(command: str, package: str, tmp_path: Path) -> None:
-    (tmp_path / "runs").mkdir()
+    TestbedLog(tmp_path / "runs", run="run-1").close("stopped")
     program = f"{WITHOUT}\nfrom understudy.cli.main import main\nsys.exit(main({command.split()!r}))"
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60

@@ -106,7 +106,7 @@ def test_the_logs_of_two_clusters_are_refused(simulated: Path, capsys: pytest.Ca
     code, output = checked(simulated, capsys)
     assert code == 2
     assert (
-        "holds the logs of several clusters: broker-1 incarnation 1 occurs in run 'seed-4' and in run 'seed-3'"
+        "holds the logs of several clusters: broker-1 incarnation 1 occurs in run 'seed-3' and in run 'seed-4'"
         in output
     )
 

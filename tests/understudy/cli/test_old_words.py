@@ -83,9 +83,9 @@ READ = {
 
 def test_the_folder_that_a_verb_leaves_is_always_dir() -> None:
     named = {word for flag in flags(parser()) if flag.metavar == "DIR" for word in flag.option_strings}
-    assert named - set(READ) == {"--dir"}
+    assert named - set(READ) == {"--dir", "-o"}
     for flag in flags(parser()):
         if "--dir" in flag.option_strings:
-            assert (flag.option_strings, flag.metavar, flag.type) == (["--dir"], "DIR", Path)
+            assert (flag.option_strings[-1], flag.metavar, flag.type) == ("--dir", "DIR", Path)
         if "--output" in flag.option_strings:
             assert flag.metavar == "FILE"

@@ -30,7 +30,7 @@ _FAULT = re.compile(
     re.MULTILINE,
 )
 _FAILOVER = re.compile(
-    r"^Failover to epoch 2: broker \d → \d \([^)]*\), (?P<ms>[\d,.]+) ms without a controller", re.MULTILINE
+    r"^Failover to epoch 2: broker \d → \d \([^)]*\), (?P<ms>[\d,.]+) .*ms without (a controller|one)", re.MULTILINE
 )
 
 

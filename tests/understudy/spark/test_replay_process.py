@@ -91,7 +91,7 @@ def test_an_unknown_spark_master_is_one_line(run_folder: Path) -> None:
 def test_a_folder_without_event_logs_is_one_message(tmp_path: Path) -> None:
     with start("--engine", "python", tmp_path) as process:
         out, err = process.communicate(timeout=TIMEOUT_S)
-    assert process.returncode == 1
+    assert process.returncode == 2
     assert out == ""
     assert err.startswith("understudy replay: there is no record to replay")
     assert str(tmp_path) in err

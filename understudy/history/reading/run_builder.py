@@ -132,7 +132,7 @@ class RunBuilder:
                 earliest = record.wall_ms
                 self._started_ms = min(self._started_ms, earliest)
             if clock is not None and evidence is not None:
-                if record.zxid > clock.zxid or record.mono_ms >= clock.next_wall_ms:  # type: ignore[union-attr]
+                if record.zxid > clock.zxid or record.mono_ms >= clock.next_wall_ms:  # type: ignore[union-attr]  # a row has no zxid, and is no evidence
                     clock.see(file, record)
                 if (add := adders.get(record.type)) is not None:
                     add(evidence, clock, us + self._start, record.seq, record.cause, data)
