@@ -7,9 +7,9 @@ is another one, and not only a little earlier or later, its columns are in doubt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -33,8 +33,6 @@ from understudy.history.reading.run_records import At, Key, RunRecords, ShiftedS
 _WIDE_US: Final = 20_000
 """Uncertainty above which a clock is also set by a part of it: several records may lie within."""
 
-_Shift: TypeAlias = Callable[[Incarnation, int], int]
-"""Returns the microseconds that are added to a time of an incarnation."""
 
 _KINDS: Final = (
     types.BrokerRegistered,
@@ -74,14 +72,15 @@ class _Variant(NamedTuple):
         """Return by how much an instant differs from the nominal one for another reason than its clock."""
         if own.on != nominal.on:
             return abs(own.us - nominal.us)
-        return abs(own.us - nominal.us - self.shift(nominal.on, nominal.us))
+        return abs(own.us - nominal.us - self.shift.of(nominal.on, nominal.us))
 
 
 def mark_clocks(run: RunRecords, metrics: RunMetrics) -> RunMetrics:
     """Return the tables of a run on several clocks with the columns in doubt, and with the uncertainty of its times."""
     shifts = _Shifts(run)
-    nominal = _variant(run, lambda incarnation, us: 0)
-    variants = [_variant(_shifted(run, shift), shift) for shift in shifts.all()]
+    nominal = _variant(run, shifts.none)
+    placed = _placed(run, shifts)
+    variants = [_variant(_shifted(run, placed, shift), shift) for shift in shifts.all()]
     faults = [fault for fault in faults_of(run) if fault.fault != NOT_A_FAULT]
     doubts = [
         {column for variant in variants for column in _other_columns(shifts, reign, variant.reigns[place])}
@@ -127,6 +126,14 @@ class _Shifts:
         self.clocks = sorted(set(map(run.clocks.number, run.signs.incarnations)))
         self._within: dict[tuple[Incarnation, int], int] = {}
 
+    @property
+    def none(self) -> _Shift:
+        return self._shift(set(), 0.0)
+
+    def number(self, incarnation: Incarnation) -> int:
+        """Return the number of an incarnation's clock."""
+        return self._clocks.number(incarnation)
+
     def within_us(self, incarnation: Incarnation, us: int) -> int:
         """Return by how much the clock of an incarnation may differ from the reference clock."""
         found = self._within.get((incarnation, us))
@@ -152,11 +159,49 @@ class _Shifts:
                 yield from (self._shift({number}, 0.5), self._shift({number}, -0.5))
 
     def _shift(self, forward: set[int], share: float) -> _Shift:
-        def shift(incarnation: Incarnation, us: int) -> int:
-            sign = 1.0 if self._clocks.number(incarnation) in forward else -1.0
-            return round(sign * share * self.within_us(incarnation, us))
+        return _Shift(self, frozenset(forward), share)
 
-        return shift
+
+class _Shift(NamedTuple):
+    """Sets some clocks forward, and all others back, by a share of their uncertainty; a negative one the other way."""
+
+    shifts: _Shifts
+    forward: frozenset[int]
+    share: float
+
+    def of(self, incarnation: Incarnation, us: int) -> int:
+        """Return the microseconds that are added to a time of an incarnation."""
+        by = round(self.share * self.shifts.within_us(incarnation, us))
+        return by if self.shifts.number(incarnation) in self.forward else -by
+
+    def moved(self, found: Sequence[_Placed]) -> list[At[Any]]:
+        """Return records at other times."""
+        forward, share, new = self.forward, self.share, tuple.__new__
+        moved = []
+        for at, number, within_us in found:
+            us, node, incarnation, seq = at.key
+            by = round(share * within_us)
+            key = new(Key, (us + by if number in forward else us - by, node, incarnation, seq))
+            moved.append(At(key, at.data, at.cause, at.controller_epoch))
+        return moved
+
+
+class _Placed(NamedTuple):
+    """A record, the number of the clock of its time, and by how much this may be wrong."""
+
+    at: At[Any]
+    number: int
+    within_us: int
+
+
+def _placed(run: RunRecords, shifts: _Shifts) -> dict[type, list[_Placed]]:
+    """Return the records that `_variant` reads, by type."""
+    read: dict[type, list[At[Any]]] = {kind: run.of(kind) for kind in _KINDS}
+    read[types.WatchFiredRecord] = [at for at in run.of(types.WatchFiredRecord) if at.data.path == CONTROLLER]
+    return {
+        kind: [_Placed(at, shifts.number(at.incarnation), shifts.within_us(at.incarnation, at.us)) for at in found]
+        for kind, found in read.items()
+    }
 
 
 def _variant(run: RunRecords, shift: _Shift) -> _Variant:
@@ -164,17 +209,10 @@ def _variant(run: RunRecords, shift: _Shift) -> _Variant:
     return _Variant(reigns, down_times(run), end_of_run(run, reigns).us, shift)
 
 
-def _shifted(run: RunRecords, shift: _Shift) -> RunRecords:
+def _shifted(run: RunRecords, placed: Mapping[type, Sequence[_Placed]], shift: _Shift) -> RunRecords:
     """Return the records that `_variant` reads at other times."""
-    records: dict[type, list[At[Any]]] = {kind: [_moved(at, shift) for at in run.of(kind)] for kind in _KINDS}
-    watches = (at for at in run.of(types.WatchFiredRecord) if at.data.path == CONTROLLER)
-    records[types.WatchFiredRecord] = [_moved(at, shift) for at in watches]
-    return RunRecords(ShiftedSigns(run.signs, shift), records, (), run.started_ms)
-
-
-def _moved(at: At[Any], shift: _Shift) -> At[Any]:
-    us, node, incarnation, seq = at.key
-    return At(Key(us + shift((node, incarnation), us), node, incarnation, seq), at.data, at.cause, at.controller_epoch)
+    records = {kind: shift.moved(found) for kind, found in placed.items()}
+    return RunRecords(ShiftedSigns(run.signs, shift.of), records, (), run.started_ms)
 
 
 # ------------------------------------------------------------------ reigns and failovers

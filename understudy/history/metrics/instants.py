@@ -27,11 +27,6 @@ def last_instant(run: RunRecords) -> Instant:
     return Instant(last, min(writers, default=("", 0)))
 
 
-def apart_us(run: RunRecords, begin: Instant, end: Instant) -> int:
-    """Return a bound of `within_us` that takes less time."""
-    return run.clocks.apart_us(begin.on, end.on, run.start_us + begin.us)
-
-
 def within_us(run: RunRecords, begin: Instant, end: Instant) -> int:
     """Return by how much the time from `begin` to `end` may be wrong, in microseconds; 0 on one clock."""
-    return run.clocks.within_us(begin.on, end.on, run.start_us + begin.us)
+    return run.clocks.within_us(begin.on, end.on, run.start_us + begin.us, run.start_us + end.us)

@@ -24,7 +24,7 @@ from understudy.foundation.eventlog.records import (
     ProcessExiting,
     TopicsChanged,
 )
-from understudy.history.metrics.instants import Instant, apart_us, instant
+from understudy.history.metrics.instants import Instant, instant, within_us
 from understudy.history.metrics.metric_tables import PartitionNumbers
 from understudy.history.metrics.silences import Silences
 from understudy.history.reading.run_records import At, Key, RunRecords, StateRecord, broker_node, firsts, millis
@@ -198,11 +198,11 @@ class LeadershipHistory:
         """Return by how much the time between two instants during which a node was down may be wrong."""
         run, begin, end = self._run, max(since, spell.fell), min(until, spell.up)
         if begin > end:  # the clocks may allow them to overlap
-            possible = apart_us(run, end, begin) - (begin.us - end.us)
+            possible = within_us(run, end, begin) - (begin.us - end.us)
             return max(0, min(possible, until.us - since.us, spell.up.us - spell.fell.us))
-        within = apart_us(run, begin, end)
+        within = within_us(run, begin, end)
         for one, other in ((since, spell.fell), (until, spell.up)):
-            either = apart_us(run, one, other)
+            either = within_us(run, one, other)
             if abs(one.us - other.us) <= either:  # either may be the first
                 within += either
         return within

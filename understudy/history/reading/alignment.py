@@ -15,7 +15,7 @@ from itertools import pairwise
 from statistics import median_high, median_low
 from typing import Final, NamedTuple
 
-from understudy.history.reading.clock_bounds import DRIFT, ROUNDING_US, Bound, Contradiction, TimeBand, TimeBounds
+from understudy.history.reading.clock_bounds import ROUNDING_US, Bound, Contradiction, TimeBounds
 from understudy.history.reading.clock_evidence import (
     WALL_CLOCK_WITHIN_US,
     ClockEvidence,
@@ -24,6 +24,7 @@ from understudy.history.reading.clock_evidence import (
 )
 from understudy.history.reading.clock_offsets import offset_points
 from understudy.history.reading.clocks import (
+    DRIFT,
     MESSAGES,
     REFERENCE,
     STARTS,
@@ -80,7 +81,7 @@ def align(evidence: ClockEvidence) -> Alignment:
     if earliest < 0:  # the reference's machine was started during the run
         clocks = tuple(clock.moved(-earliest) for clock in clocks)
     findings = [*solved.findings, *_wall_clocks(evidence, clocks, clock_of)]
-    return Alignment(RunClocks(clocks, clock_of, solved), tuple(sorted(findings)))
+    return Alignment(RunClocks(clocks, clock_of), tuple(sorted(findings)))
 
 
 def _reference(group: _Group) -> MachineClock:
@@ -211,14 +212,13 @@ class _Solver:
         self._times = [sorted(found) for found in times]
         vertices = sum(map(len, self._times))
         self._transactions = {zxid: vertex for vertex, zxid in enumerate(sorted(transactions), vertices)}
-        self._times_of = {0: TimeBounds(self._times, len(self._transactions))}
+        self._bounded = TimeBounds(self._times, len(self._transactions))
         self._bounds_of = [
             Bound(self._vertex(order.earlier), self._vertex(order.later), ROUNDING_US) for order in self._orders
         ]
         self._bounds: list[Bound] = []
         self._evidence_of: dict[int, str] = {0: REFERENCE}
         self._clocks: dict[int, MachineClock] = {}
-        self._bands: dict[tuple[int, int], list[TimeBand]] = {}
         self.findings: list[LogFinding] = []
 
     def solve(self) -> _Solver:
@@ -250,39 +250,18 @@ class _Solver:
         if number not in self._clocks:
             group = self._groups[number]
             if number:
-                points = offset_points(self._band(0, number))
+                points = offset_points(self._bounded.bands(number))
                 evidence = self._evidence_of[number]
                 self._clocks[number] = MachineClock(_machine(group), group.boot, points, evidence)
             else:
                 self._clocks[number] = _reference(group)
         return self._clocks[number]
 
-    def within_us(self, one: int, other: int, one_us: int, other_us: int) -> int:
-        """Return by how much the distance of two times of two clocks may be wrong that are the same time of the run.
-
-        Args:
-            one_us: the time by the clock `one`.
-            other_us: the time by the clock `other`.
-        """
-        low, high = _band_at(self._band(other, one), one_us)
-        within_us = max(one_us + high - other_us, other_us - one_us - low, 0)
-        return within_us + within_us // DRIFT + ROUNDING_US  # the other clock may run slower than the reference
-
-    def _band(self, reference: int, clock: int) -> list[TimeBand]:
-        """Return the band of a clock in the time of another."""
-        if (reference, clock) not in self._bands:
-            if reference not in self._times_of:
-                times = TimeBounds(self._times, len(self._transactions), reference)
-                times.narrow(self._bounds)
-                self._times_of = {0: self._times_of[0], reference: times}
-            self._bands[reference, clock] = self._times_of[reference].bands(clock)
-        return self._bands[reference, clock]
-
     # -- bounds
 
     def _solve_all(self) -> None:
         times = TimeBounds(self._times, len(self._transactions))
-        self._times_of = {0: times}
+        self._bounded = times
         self._bounds = list(self._bounds_of)
         self._evidence_of = {0: REFERENCE} | dict.fromkeys(self._bounded_by_messages(), MESSAGES)
         if len(self._evidence_of) < len(self._groups):
@@ -354,7 +333,7 @@ class _Solver:
     def _vertex(self, at: tuple[int, int]) -> int:
         clock, us = at
         if clock >= 0:
-            return self._times_of[0].vertex(clock, us)
+            return self._bounded.vertex(clock, us)
         return self._transactions[us]
 
     def _add_wall_clocks(self, times: TimeBounds) -> None:
@@ -382,7 +361,7 @@ class _Solver:
                 self._bounds += self._later_walls(times, number, usual_us)
                 times.narrow(self._bounds)
             except Contradiction:
-                times = self._times_of[0] = TimeBounds(self._times, len(self._transactions))
+                times = self._bounded = TimeBounds(self._times, len(self._transactions))
                 self._bounds = without
                 times.narrow(without)
 
@@ -438,18 +417,6 @@ def _reached(pairs: Iterable[tuple[int, int]]) -> set[int]:
                 reached.add(other)
                 waiting.append(other)
     return reached
-
-
-def _band_at(bands: Sequence[TimeBand], clock_us: int) -> tuple[int, int]:
-    """Return the edges of a band at a time; before and after its own times it widens by the drift."""
-    place = bisect_right(bands, clock_us, key=lambda band: band.clock_us)
-    before, after = bands[max(place - 1, 0)], bands[min(place, len(bands) - 1)]
-    width = after.clock_us - before.clock_us
-    share = (clock_us - before.clock_us) / width if width else 0.0
-    low = before.low_us + share * (after.low_us - before.low_us)
-    high = before.high_us + share * (after.high_us - before.high_us)
-    beyond = max(bands[0].clock_us - clock_us, clock_us - bands[-1].clock_us, 0) // DRIFT
-    return int(low) - beyond - 1, int(high) + beyond + 1
 
 
 # ------------------------------------------------------------------ wall clocks

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 REFERENCE: Final = "reference"
 MESSAGES: Final = "messages"
@@ -19,6 +19,11 @@ WALL_CLOCK: Final = "wall clock"
 
 Incarnation: TypeAlias = tuple[str, int]
 """The name of a node, and how often it has started."""
+
+
+DRIFT: Final = 833
+"""The rates of two clocks differ by at most one part in this: 1,200 ppm. An oscillator is wrong by up to 100 ppm, and
+NTP changes a rate by up to 500 ppm."""
 
 
 class ClockPoint(NamedTuple):
@@ -114,32 +119,21 @@ def _rounded(us: float) -> int:
     return math.floor(us + 0.5)
 
 
-class PairBounds(Protocol):
-    """Bounds the clocks of a run to each other."""
-
-    def within_us(self, one: int, other: int, one_us: int, other_us: int) -> int:
-        """Return by how much two times of the clocks `one` and `other`, the same time of the run, may be apart."""
-        ...
-
-
 class RunClocks:
     """The clocks of one run.
 
     Args:
         clocks: all clocks; the first one is the reference.
         clock_of: the place in `clocks` of the clock of each incarnation; one that is missing reads the reference.
-        pairs: bounds two clocks to each other. Without it, the bounds of both to the reference are added up.
     """
 
     def __init__(
         self,
         clocks: Sequence[MachineClock] = (),
         clock_of: Mapping[Incarnation, int] | None = None,
-        pairs: PairBounds | None = None,
     ) -> None:
         self.clocks = tuple(clocks)
         self._clock_of = dict(clock_of or {})
-        self._pairs = pairs
         self._run_us = [[point.clock_us + point.offset_us for point in clock.points] for clock in self.clocks]
         """The times of the run at the points of each clock."""
 
@@ -162,37 +156,34 @@ class RunClocks:
         """Return the clock of an incarnation; there must be one."""
         return self.clocks[self.number(incarnation)]
 
-    def within_us(self, first: Incarnation, second: Incarnation, run_us: int) -> int:
+    def within_us(self, first: Incarnation, second: Incarnation, run_us: int, second_us: int | None = None) -> int:
         """Return by how much the time between records of two incarnations may be wrong; 0 if they share a clock.
 
         Args:
-            run_us: about when, by the reference clock.
+            run_us: about when the first was written, by the reference clock.
+            second_us: about when the second was written, if not at the same time.
         """
         one, other = self.number(first), self.number(second)
         if one == other:
             return 0
-        if self._pairs is None:
-            return self.apart_us(first, second, run_us)
-        one_us, other_us = self.clocks[one].clock_us(run_us), self.clocks[other].clock_us(run_us)
-        return self._pairs.within_us(one, other, one_us, other_us)
-
-    def apart_us(self, first: Incarnation, second: Incarnation, run_us: int) -> int:
-        """Return a bound of `within_us` that takes less time: the sum of the bounds of both clocks."""
-        one, other = self.number(first), self.number(second)
-        return 0 if one == other else self._of_reference_us(one, run_us) + self._of_reference_us(other, run_us)
+        return self._within_us(one, run_us) + self._within_us(other, run_us if second_us is None else second_us)
 
     def of_reference_us(self, incarnation: Incarnation, run_us: int) -> int:
         """Return by how much the clock of an incarnation may differ from the reference clock."""
-        return self._of_reference_us(self.number(incarnation), run_us)
+        return self._within_us(self.number(incarnation), run_us)
 
-    def _of_reference_us(self, number: int, run_us: int) -> int:
+    def _within_us(self, number: int, run_us: int) -> int:
         times, points = self._run_us[number], self.clocks[number].points
         place = bisect_right(times, run_us)
-        if not 0 < place < len(times):
-            return points[min(place, len(times) - 1)].within_us
-        before_us, after_us = times[place - 1], times[place]
-        before, after = points[place - 1].within_us, points[place].within_us
-        return _rounded(before + (run_us - before_us) / (after_us - before_us) * (after - before))
+        if 0 < place < len(times):
+            before_us, after_us = times[place - 1], times[place]
+            before, after = points[place - 1].within_us, points[place].within_us
+            return _rounded(before + (run_us - before_us) / (after_us - before_us) * (after - before))
+        if number == 0:
+            return 0
+        # Before and after the records of a clock its bounds widen by the drift.
+        nearest = min(place, len(times) - 1)
+        return points[nearest].within_us + abs(run_us - times[nearest]) // DRIFT + 1
 
 
 ONE_CLOCK: Final = RunClocks()
