@@ -51,10 +51,12 @@ from understudy.foundation.eventlog.record_types.controller import (
     leadership_digest,
 )
 from understudy.foundation.eventlog.record_types.experiments import (
+    AlignedClock,
     AnswerInjected,
     ExperimentRecord,
     FaultInjected,
     FenceHit,
+    LostStretch,
     PointReached,
     RunDescribed,
     StepReached,

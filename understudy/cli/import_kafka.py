@@ -47,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pattern", metavar="PATTERN", help="log4j's ConversionPattern of the logs (default [%%d] %%p %%m (%%c)%%n)"
     )
     parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="the zone of the lines' times")
+    parser.add_argument(
+        "--one-clock",
+        action="store_true",
+        help="all logs are from one machine: take their times as they are, without ±",
+    )
     parser.add_argument("--run", dest="run_id", default="", metavar="NAME", help="the run id (default the first time)")
     folder = parser.add_argument(
         "--dir", type=Path, required=True, metavar="DIR", help="a new folder for the event logs"
@@ -65,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
             pattern=LinePattern(options.pattern or DEFAULT_PATTERN, zone=parse_zone(options.timezone)),
             zookeeper_log=options.zookeeper_log,
             chroot=options.zookeeper_chroot.rstrip("/"),
+            has_one_clock=options.one_clock,
         )
         if not inputs.files and inputs.zookeeper_log is None:
             raise BadInput("no log is named; give --log, --broker or --zookeeper-log")
@@ -98,6 +104,9 @@ def describe(report: ImportReport, *, verbose: bool = False) -> list[str]:
             lines += [f"             {sample}" for sample in report.samples.get(name, ()) if verbose]
         if len(classes) > len(shown):
             lines.append(f"             … and {len(classes) - len(shown)} more classes; --verbose lists them")
+    if report.clocks.clocks:
+        lines.append("wall clocks, and what was added to each for the time of the run:")
+        lines += [f"  {clock}" for clock in report.clocks.clocks]
     return [*lines, *(f"note: {note}" for note in report.notes)]
 
 

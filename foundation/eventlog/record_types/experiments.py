@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import msgspec
+
 from understudy.foundation.eventlog.record_types.base import RecordPayload
 
 
@@ -87,9 +89,36 @@ class StepReached(RecordPayload, frozen=True, kw_only=True, gc=False):
     """What happens in it, in words."""
 
 
+class AlignedClock(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The wall clock of one imported node, written as an array of four values."""
+
+    node: str
+    """The node."""
+    evidence: str
+    """The first evidence that bounds it from both sides: `reference`, `messages`, `zxids`, `starts` or `wall clock`."""
+    points: tuple[tuple[float, float], ...]
+    """(`mono_ms`, by how many milliseconds it may be wrong); in between it is interpolated."""
+    is_mixed: bool = False
+    """Whether ZooKeeper's clock has dated some of its records, so that the distance of two of them may be wrong."""
+
+
+class LostStretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A stretch of an imported node's log that is missing, written as an array of four values."""
+
+    node: str
+    """The node."""
+    from_ms: float
+    """`mono_ms` of the last line before it; 0 if the log begins after it."""
+    until_ms: float
+    """`mono_ms` of the first line after it; 0 if the log ends before it."""
+    evidence: str
+    """What shows that the node acted in it."""
+
+
 class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written by the testbed, the compose file or the simulator when a run begins: how it was set up. Also written by
-    `understudy import-kafka`, before the first record of a broker whose logs are missing.
+    `understudy import-kafka`, before the first record of a broker whose logs are missing, and before all others if it
+    has aligned the clocks of several machines or found that logs have lost lines.
 
     Whatever is not known is null or empty. A reader takes each setting from the first such record that has it.
     """
@@ -115,6 +144,12 @@ class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
     lost_logs: tuple[str, ...] = ()
     """Nodes whose logs `understudy import-kafka` was not given, though it was given the logs of others: what it has of
     them is from ZooKeeper's log."""
+    lost_stretches: tuple[LostStretch, ...] = ()
+    """Stretches whose lines are not in the logs that `understudy import-kafka` was given, though the node acted in
+    them."""
+    aligned_clocks: tuple[AlignedClock, ...] = ()
+    """The wall clocks by which `understudy import-kafka` has aligned all `mono_ms`, the reference first; empty if all
+    logs are from one machine."""
 
 
 ExperimentRecord: TypeAlias = FenceHit | PointReached | AnswerInjected | FaultInjected | StepReached | RunDescribed

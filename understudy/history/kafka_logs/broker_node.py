@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -17,10 +18,12 @@ from understudy.foundation.eventlog.records import (
     ProcessStarted,
     ReplicasMoved,
     ResponseReceived,
+    RunDescribed,
     StillRunning,
     Transition,
     type_name,
 )
+from understudy.history.kafka_logs.clock_offsets import ImportedClock
 from understudy.history.kafka_logs.kafka_text import UNKNOWN
 from understudy.history.reading.run_records import broker_node
 
@@ -33,15 +36,21 @@ MAX_UNANSWERED: Final = 10_000
 
 @dataclass(slots=True)
 class EntryClock:
-    """A clock that shows the time of the entry that is being imported. The clocks of all machines are taken as one."""
+    """A clock that shows the time of the entry that is being imported.
+
+    Attributes:
+        ms: the time of the run.
+        own: the wall clock of the broker; None if it is the time of the run.
+    """
 
     ms: float = 0.0
+    own: ImportedClock | None = None
 
     def monotonic_ms(self) -> float:
         return self.ms
 
     def wall_ms(self) -> float:
-        return self.ms
+        return self.ms if self.own is None else self.own.wall_ms(self.ms)
 
 
 class SentRequest(NamedTuple):
@@ -95,9 +104,13 @@ class HandledRequest:
 
 
 class BrokerNode:
-    """One broker of the imported cluster.
+    """One broker of the imported cluster. All times are times of the run.
 
     Records of partitions that have the same millisecond and subject become one record.
+
+    Args:
+        clock: its wall clock; None if that is the time of the run.
+        described: called before the first record of an incarnation; returns what is to be written before it.
 
     Attributes:
         written: the number of records of each type that have been written.
@@ -119,11 +132,22 @@ class BrokerNode:
         gone_cause: the `seq` of its record of the deletion of `/controller`, until the election that follows.
     """
 
-    def __init__(self, broker: int, folder: Path, run: str, *, written: Counter[str], left_out: Counter[str]) -> None:
+    def __init__(
+        self,
+        broker: int,
+        folder: Path,
+        run: str,
+        *,
+        written: Counter[str],
+        left_out: Counter[str],
+        clock: ImportedClock | None = None,
+        described: Callable[[], RunDescribed | None] = lambda: None,
+    ) -> None:
         self.broker = broker
         self.written = written
         self.left_out = left_out
-        self.clock = EntryClock()
+        self.clock = EntryClock(own=clock)
+        self._described = described
         self._folder = folder
         self._run = run
         self._files: JsonLinesFiles | None = None
@@ -251,6 +275,10 @@ class BrokerNode:
                 clock=self.clock,
                 write=self._files.write,
             )
+            self.clock.ms = max(self.clock.ms, ms)
+            if (described := self._described()) is not None:
+                self.written[type_name(described)] += 1
+                self._log.append(described)
         self.clock.ms = max(self.clock.ms, ms)
         self._log.saw_zxid(zxid)
         self._log.saw_controller_epoch(self.controller_epoch)

@@ -11,8 +11,15 @@ import msgspec
 
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.foundation.eventlog.records import BrokerRegistered, ControllerElected, Leadership, ResponseReceived
+from understudy.foundation.eventlog.records import (
+    BrokerRegistered,
+    ControllerElected,
+    Leadership,
+    ResponseReceived,
+    RunDescribed,
+)
 from understudy.history.kafka_logs.broker_node import BrokerNode, HeldAnswer, Takeover
+from understudy.history.kafka_logs.clock_offsets import ONE_MACHINE, ImportedClocks, clock_of_broker
 from understudy.history.kafka_logs.survey import EntryKind
 
 LEADERSHIP_REPEATED = "states of LeadershipWritten: recorded already"
@@ -35,6 +42,8 @@ class ImportedCluster:
         run: the run id of every record.
         logs: the brokers whose logs are imported, each with the kind of log.
         knows_all_states: whether ZooKeeper's transaction log is imported from its first transaction.
+        clocks: the wall clocks of the brokers.
+        described: the record before all others; None if there is none.
 
     Attributes:
         written: how many records of each type have been written.
@@ -50,6 +59,8 @@ class ImportedCluster:
         *,
         logs: Collection[tuple[int, EntryKind]] = (),
         knows_all_states: bool = False,
+        clocks: ImportedClocks = ONE_MACHINE,
+        described: RunDescribed | None = None,
     ) -> None:
         self.folder = folder
         self.run = run
@@ -64,13 +75,26 @@ class ImportedCluster:
         self._registered: set[int] = set()
         """The broker epochs whose `BrokerRegistered` has been written."""
         self._nodes: dict[int, BrokerNode] = {}
+        self.clocks = clocks
+        self._described = described
 
     def node(self, broker: int) -> BrokerNode:
         if broker not in self._nodes:
             self._nodes[broker] = BrokerNode(
-                broker, self.folder, self.run, written=self.written, left_out=self.left_out
+                broker,
+                self.folder,
+                self.run,
+                written=self.written,
+                left_out=self.left_out,
+                clock=self.clocks.of(clock_of_broker(broker)),
+                described=self._take_description,
             )
         return self._nodes[broker]
+
+    def _take_description(self) -> RunDescribed | None:
+        """Return the record before all others, the first time."""
+        described, self._described = self._described, None
+        return described
 
     def known_node(self, broker: int) -> BrokerNode | None:
         return self._nodes.get(broker)

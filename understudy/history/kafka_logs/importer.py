@@ -1,6 +1,7 @@
 """`import_logs` reads the logs of all brokers and of ZooKeeper in one order of time, and writes event logs.
 
-The clocks of all machines are taken as one: a log line has its broker's time, a transaction has ZooKeeper's.
+A log line has its broker's time, a transaction has ZooKeeper's. A first pass gathers what bounds their clocks to each
+other; the second one reads all logs in the order of the aligned times.
 """
 
 from __future__ import annotations
@@ -16,9 +17,19 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from understudy.foundation.cluster.grouping import grouped
+from understudy.foundation.eventlog.records import LostStretch, RunDescribed
 from understudy.history.kafka_logs import broker_lines, controller_lines
+from understudy.history.kafka_logs.clock_alignment import aligned_clocks
+from understudy.history.kafka_logs.clock_offsets import (
+    ONE_MACHINE,
+    ImportedClocks,
+    clock_of_broker,
+    clock_of_transaction,
+)
+from understudy.history.kafka_logs.clock_pairs import ClockPairs
 from understudy.history.kafka_logs.cluster_state import ImportedCluster
 from understudy.history.kafka_logs.entries import Entry, FoundLogs, LogSource, log_sources
+from understudy.history.kafka_logs.lost_lines import lost_stretches
 from understudy.history.kafka_logs.pattern import LinePattern
 from understudy.history.kafka_logs.statements import IDENT, Line, Statement
 from understudy.history.kafka_logs.survey import EntryKind
@@ -38,7 +49,7 @@ _WITHOUT_RECORD: Final = grouped(
     for logger, pattern in patterns.items()
 )
 
-_Item: TypeAlias = tuple[int, int, tuple[LogSource, Entry] | DatedTransaction[Logged]]
+_Item: TypeAlias = tuple[float, int, tuple[LogSource, Entry] | DatedTransaction[Logged]]
 """An entry or a transaction, after the keys that order it: its time and the rank of its source."""
 
 
@@ -51,12 +62,14 @@ class LogInputs:
         pattern: reads the lines of all files.
         zookeeper_log: ZooKeeper's `version-2` folder; None if there is none.
         chroot: the chroot of the cluster in ZooKeeper; empty if it has none.
+        has_one_clock: whether all logs are from one machine, so that no clock is aligned.
     """
 
     files: Sequence[tuple[int | None, Path]]
     pattern: LinePattern
     zookeeper_log: Path | None = None
     chroot: str = ""
+    has_one_clock: bool = False
 
 
 @dataclass(slots=True)
@@ -70,6 +83,8 @@ class ImportReport:
         not_understood: other entries, by class.
         samples: a few entries that were not understood, by class.
         left_out: records that were not written because the logs lack something they need, by record and reason.
+        clocks: the wall clocks of brokers and ZooKeeper; none if they were taken as one.
+        lost: the stretches whose lines are missing.
         notes: facts about the logs, in words.
     """
 
@@ -83,6 +98,8 @@ class ImportReport:
     not_understood: Counter[str] = field(default_factory=Counter)
     samples: dict[str, list[str]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
+    clocks: ImportedClocks = ONE_MACHINE
+    lost: tuple[LostStretch, ...] = ()
     notes: list[str] = field(default_factory=list)
 
 
@@ -97,9 +114,14 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
         OSError: an event log cannot be written.
     """
     logs = log_sources(inputs.files, inputs.pattern)
+    clocks, lost = ONE_MACHINE, tuple[LostStretch, ...]()
+    if logs.sources:
+        pairs = _pairs(inputs, logs)
+        clocks = ONE_MACHINE if inputs.has_one_clock else aligned_clocks(pairs)
+        lost = lost_stretches(logs.sources, pairs.sightings, clocks)
     items = heapq.merge(
-        *(_entries(rank, source, inputs.pattern) for rank, source in enumerate(logs.sources, 1)),
-        _transactions(inputs),
+        *(_entries(rank, source, inputs.pattern, clocks) for rank, source in enumerate(logs.sources, 1)),
+        _transactions(inputs, clocks),
         key=lambda item: item[:2],
     )
     first = next(items, None)
@@ -110,15 +132,17 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
         run or f"kafka-{datetime.fromtimestamp(first[0] / 1000, UTC):%Y%m%d-%H%M%S}",
         logs={(source.broker, kind) for source in logs.sources for kind in source.kinds},
         knows_all_states=inputs.zookeeper_log is not None and first_zxid(inputs.zookeeper_log) == 1,
+        clocks=clocks,
+        described=_description(clocks, lost),
     )
-    report = ImportReport(run=cluster.run, brokers=())
+    report = ImportReport(run=cluster.run, brokers=(), clocks=clocks, lost=lost)
     transactions = TransactionImporter(cluster)
     try:
-        for _, _, item in chain((first,), items):
+        for ms, _, item in chain((first,), items):
             if isinstance(item, DatedTransaction):
                 transactions.add(item)
             else:
-                _import_entry(*item, cluster, report)
+                _import_entry(*item, ms, cluster, report)
     finally:
         cluster.close()
     report.brokers = cluster.brokers
@@ -130,25 +154,56 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
     return report
 
 
-def _entries(rank: int, source: LogSource, pattern: LinePattern) -> Iterator[_Item]:
+def _pairs(inputs: LogInputs, logs: FoundLogs) -> ClockPairs:
+    """Read all logs once for what bounds their clocks. Raises LogError."""
+    pairs = ClockPairs()
+    for broker, sources in grouped((source.broker, source) for source in logs.sources).items():
+        own = (LogSource(broker, source.parts).entries(inputs.pattern) for source in sources)
+        pairs.add_broker(broker, heapq.merge(*own, key=lambda entry: entry.ms))
+    if inputs.zookeeper_log is not None:
+        pairs.add_transactions(_logged(inputs.zookeeper_log, inputs.chroot))
+    pairs.end()
+    return pairs
+
+
+def _description(clocks: ImportedClocks, lost: tuple[LostStretch, ...]) -> RunDescribed | None:
+    """Return the record that says what the clocks of the run are, and which lines are missing; None without either."""
+    if not clocks.clocks and not lost:
+        return None
+    return RunDescribed(lost_stretches=lost, aligned_clocks=clocks.described())
+
+
+def _entries(rank: int, source: LogSource, pattern: LinePattern, clocks: ImportedClocks) -> Iterator[_Item]:
+    clock = clock_of_broker(source.broker)
+    last = 0.0
     for entry in source.entries(pattern):
-        yield entry.ms, rank, (source, entry)
+        last = max(last, clocks.run_ms(clock, entry.ms))
+        yield last, rank, (source, entry)
 
 
-def _transactions(inputs: LogInputs) -> Iterator[_Item]:
+def _transactions(inputs: LogInputs, clocks: ImportedClocks) -> Iterator[_Item]:
     """Yield the transactions, each before the entries of its millisecond. Raises LogError."""
     if inputs.zookeeper_log is None:
         return
+
+    def run_ms(transaction: Logged) -> float:
+        return clocks.run_ms(clock_of_transaction(transaction.zxid), transaction.time_ms)
+
+    for transaction in dated(_logged(inputs.zookeeper_log, inputs.chroot), run_ms):
+        yield transaction.ms, 0, transaction
+
+
+def _logged(folder: Path, chroot: str) -> Iterator[Logged]:
+    """Yield ZooKeeper's transactions. Raises LogError."""
     try:
-        if first_zxid(inputs.zookeeper_log) is None:
-            raise LogError(f"{inputs.zookeeper_log} holds no log.* file; expected ZooKeeper's version-2 folder")
-        for transaction in dated(iterate_transaction_logs(inputs.zookeeper_log, chroot=inputs.chroot)):
-            yield transaction.ms, 0, transaction
+        if first_zxid(folder) is None:
+            raise LogError(f"{folder} holds no log.* file; expected ZooKeeper's version-2 folder")
+        yield from iterate_transaction_logs(folder, chroot=chroot)
     except (MalformedTransactionLog, OSError) as error:
         raise LogError(str(error)) from None
 
 
-def _import_entry(source: LogSource, entry: Entry, cluster: ImportedCluster, report: ImportReport) -> None:
+def _import_entry(source: LogSource, entry: Entry, ms: float, cluster: ImportedCluster, report: ImportReport) -> None:
     ident = IDENT.match(entry.message)
     text = entry.message if ident is None else entry.message[ident.end() :]
     found = _find(_STATEMENTS.get(entry.logger, ()), text)
@@ -156,7 +211,7 @@ def _import_entry(source: LogSource, entry: Entry, cluster: ImportedCluster, rep
         report.understood += 1
         statement, match = found
         statement.imports(
-            Line(cluster, cluster.node(source.broker), entry, "" if ident is None else ident["ident"], match)
+            Line(cluster, cluster.node(source.broker), entry, ms, "" if ident is None else ident["ident"], match)
         )
     elif any(pattern.match(text) for pattern in _WITHOUT_RECORD.get(entry.logger, ())):
         report.without_record[entry.logger] += 1
@@ -166,7 +221,7 @@ def _import_entry(source: LogSource, entry: Entry, cluster: ImportedCluster, rep
         samples = report.samples.setdefault(name, [])
         if len(samples) < MAX_SAMPLES:
             samples.append(f"{entry.file}:{entry.line}: {entry.message[:MAX_SAMPLE_CHARACTERS]}")
-    cluster.node(source.broker).line_was_read(float(entry.ms), EntryKind.of(entry.logger).value)
+    cluster.node(source.broker).line_was_read(ms, EntryKind.of(entry.logger).value)
 
 
 def _find(statements: Sequence[Statement], text: str) -> tuple[Statement, re.Match[str]] | None:
@@ -182,7 +237,8 @@ def _notes(
     transactions: TransactionImporter,
     cluster: ImportedCluster,
 ) -> list[str]:
-    notes = ["the clocks of all machines are taken as one"]
+    notes = [] if cluster.clocks.clocks else ["the clocks of all machines are taken as one"]
+    notes += [f"the clocks of {which} contradict each other in part" for which in cluster.clocks.contradictions]
     notes += [f"{file} is empty" for file in logs.empty]
     for survey in logs.surveys:
         if survey.strays:

@@ -24,6 +24,7 @@ class Line:
     """One entry of a broker's log, with everything that a statement's function needs.
 
     Attributes:
+        ms: the time of the run.
         ident: the text in brackets at the beginning of the message, for example `Controller id=1 epoch=5`.
         found: the match of the statement with the rest of the message.
     """
@@ -31,12 +32,9 @@ class Line:
     cluster: ImportedCluster
     node: BrokerNode
     entry: Entry
+    ms: float
     ident: str
     found: re.Match[str]
-
-    @property
-    def ms(self) -> float:
-        return float(self.entry.ms)
 
     def number(self, group: str) -> int:
         return int(self.found[group])

@@ -47,9 +47,9 @@ SESSION_LOOK_AHEAD: Final = 1_000
 """Number of transactions after the opening of a session that are searched for a registration in it."""
 
 _SOURCE = "ZooKeeper's transaction log"
-_STATE = re.compile(r"/brokers/topics/(?P<topic>[^/]+)/partitions/(?P<partition>\d+)/state")
+STATE: Final = re.compile(r"/brokers/topics/(?P<topic>[^/]+)/partitions/(?P<partition>\d+)/state")
 _TOPIC = re.compile(r"/brokers/topics/(?P<topic>[^/]+)")
-_REGISTRATION = re.compile(r"/brokers/ids/(?P<broker>\d+)")
+REGISTRATION: Final = re.compile(r"/brokers/ids/(?P<broker>\d+)")
 
 
 Logged: TypeAlias = ZnodeTransaction | SessionNote
@@ -60,12 +60,12 @@ class DatedTransaction(NamedTuple, Generic[L]):
     """A transaction in the order of the import.
 
     Attributes:
-        ms: its time, never less than the time of the transaction before.
+        ms: the time of the run, never less than the time of the transaction before.
         broker: if it deletes `/controller`, the broker that creates it next; if it opens a session, the broker that
             registers in the session; None if the log does not have that, and for other transactions.
     """
 
-    ms: int
+    ms: float
     transaction: L
     broker: int | None
 
@@ -74,13 +74,19 @@ Written: TypeAlias = DatedTransaction[ZnodeTransaction]
 """A transaction that changes znodes or ends a session."""
 
 
-def dated(transactions: Iterable[Logged]) -> Iterator[DatedTransaction[Logged]]:
-    """Yield transactions with their times, and the broker that only a later transaction names."""
+def dated(
+    transactions: Iterable[Logged], run_ms: Callable[[Logged], float] = lambda transaction: transaction.time_ms
+) -> Iterator[DatedTransaction[Logged]]:
+    """Yield transactions with their times, and the broker that only a later transaction names.
+
+    Args:
+        run_ms: returns the time of the run of a transaction.
+    """
     source = iter(transactions)
     waiting: deque[Logged] = deque()
-    last = 0
+    last = 0.0
     while (current := waiting.popleft() if waiting else next(source, None)) is not None:
-        last = max(last, int(current.time_ms))
+        last = max(last, run_ms(current))
         broker = None
         if isinstance(current, OpenedSession):
             broker = _first(partial(_registers, current.session_id), waiting, source, SESSION_LOOK_AHEAD)
@@ -109,7 +115,7 @@ def _first(
 def _registers(session_id: int, transaction: ZnodeTransaction) -> int | None:
     """Return the broker that a transaction of this session registers."""
     for op in transaction.ops if transaction.session_id == session_id else ():
-        if op.kind is OpKind.CREATE and (match := _REGISTRATION.fullmatch(op.path)):
+        if op.kind is OpKind.CREATE and (match := REGISTRATION.fullmatch(op.path)):
             return int(match["broker"])
     return None
 
@@ -200,9 +206,9 @@ class TransactionImporter:
             self._controller_changed(written, op)
         elif op.path == ControllerEpochZNode.path:
             self._epoch_written(written, op)
-        elif match := _REGISTRATION.fullmatch(op.path):
+        elif match := REGISTRATION.fullmatch(op.path):
             self._registration_changed(written, op, int(match["broker"]))
-        elif match := _STATE.fullmatch(op.path):
+        elif match := STATE.fullmatch(op.path):
             self._state_written(written, op, TopicPartition(match["topic"], int(match["partition"])))
         elif match := _TOPIC.fullmatch(op.path):
             self._topic_changed(written, op, match["topic"])
@@ -244,19 +250,19 @@ class TransactionImporter:
 
     # -- brokers and topics
 
-    def _session_opened(self, ms: int, session: OpenedSession, broker: int) -> None:
+    def _session_opened(self, ms: float, session: OpenedSession, broker: int) -> None:
         self._begin_incarnation(ms, broker, session.session_id)
         if not self._cluster.has_log(broker, EntryKind.SERVER):
             opened = SessionOpened(session_id=session.session_id, timeout_ms=session.timeout_ms)
             self._cluster.node(broker).write(ms, opened, zxid=session.zxid)
 
-    def _session_closed(self, ms: int, session: ClosedByClient) -> None:
+    def _session_closed(self, ms: float, session: ClosedByClient) -> None:
         """Record that a broker without logs was running when it closed its session, unlike one that was killed."""
         broker = self._broker_of_session.get(session.session_id)
         if broker is not None and not self._cluster.has_any_log(broker):
             self._cluster.node(broker).write(ms, StillRunning(source=_SOURCE), zxid=session.zxid)
 
-    def _begin_incarnation(self, ms: int, broker: int, session_id: int) -> None:
+    def _begin_incarnation(self, ms: float, broker: int, session_id: int) -> None:
         """Begin an incarnation with each session of a broker without logs: its memory ends with process and session.
 
         If the logs of others are imported, the first record says that the logs of this one are missing.

@@ -15,16 +15,17 @@ from itertools import pairwise
 from statistics import median_high, median_low
 from typing import Final, NamedTuple
 
-from understudy.history.reading.clock_bounds import ROUNDING_US, Bound, Contradiction, TimeBounds
+from understudy.foundation.eventlog.records import AlignedClock
+from understudy.history.reading.clock_bounds import DRIFT, ROUNDING_US, Bound, Contradiction, TimeBand, TimeBounds
 from understudy.history.reading.clock_evidence import (
     WALL_CLOCK_WITHIN_US,
     ClockEvidence,
     IncarnationEvidence,
     Stretches,
+    micros,
 )
 from understudy.history.reading.clock_offsets import offset_points
 from understudy.history.reading.clocks import (
-    DRIFT,
     MESSAGES,
     REFERENCE,
     STARTS,
@@ -33,6 +34,7 @@ from understudy.history.reading.clocks import (
     ClockPoint,
     Incarnation,
     MachineClock,
+    PairBounds,
     RunClocks,
 )
 from understudy.history.reading.findings import CLOCKS_CONTRADICT, WALL_CLOCK_DIFFERS, LogFinding
@@ -48,6 +50,8 @@ class Alignment(NamedTuple):
 
     clocks: RunClocks
     findings: tuple[LogFinding, ...]
+    bounds: PairBounds | None = None
+    """The bounds of each two clocks; None if there is one, or if they were aligned before."""
 
 
 class _Group(NamedTuple):
@@ -68,7 +72,9 @@ class _Order(NamedTuple):
 
 
 def align(evidence: ClockEvidence) -> Alignment:
-    """Align the clocks of a run."""
+    """Align the clocks of a run; clocks that `understudy import-kafka` has aligned are as it says."""
+    if evidence.aligned is not None:
+        return Alignment(_imported(evidence.aligned, evidence.incarnations), ())
     for name in [name for name, own in evidence.incarnations.items() if not own.records]:
         del evidence.incarnations[name]
     groups = _clocks_of(evidence)
@@ -81,7 +87,23 @@ def align(evidence: ClockEvidence) -> Alignment:
     if earliest < 0:  # the reference's machine was started during the run
         clocks = tuple(clock.moved(-earliest) for clock in clocks)
     findings = [*solved.findings, *_wall_clocks(evidence, clocks, clock_of)]
-    return Alignment(RunClocks(clocks, clock_of), tuple(sorted(findings)))
+    return Alignment(RunClocks(clocks, clock_of), tuple(sorted(findings)), solved)
+
+
+def _imported(aligned: Sequence[AlignedClock], incarnations: Iterable[Incarnation]) -> RunClocks:
+    """Return the clocks of imported logs. The times of their records are aligned already."""
+    clocks = [
+        MachineClock(
+            clock.node,
+            clock.node,
+            tuple(ClockPoint(micros(ms), 0, micros(within_ms)) for ms, within_ms in clock.points),
+            clock.evidence,
+            clock.is_mixed,
+        )
+        for clock in aligned
+    ]
+    numbers = {clock.node: number for number, clock in enumerate(aligned)}
+    return RunClocks(clocks, {name: numbers.get(name[0], 0) for name in incarnations})
 
 
 def _reference(group: _Group) -> MachineClock:
@@ -219,6 +241,8 @@ class _Solver:
         self._bounds: list[Bound] = []
         self._evidence_of: dict[int, str] = {0: REFERENCE}
         self._clocks: dict[int, MachineClock] = {}
+        self._other: tuple[int, TimeBounds] | None = None
+        """A reference that is not the first, and the bounds of all clocks in its time."""
         self.findings: list[LogFinding] = []
 
     def solve(self) -> _Solver:
@@ -256,6 +280,16 @@ class _Solver:
             else:
                 self._clocks[number] = _reference(group)
         return self._clocks[number]
+
+    def band(self, reference: int, clock: int) -> list[TimeBand]:
+        """Return the band of a clock in the time of another; a reference that is not the first takes some time."""
+        if reference == 0:
+            return self._bounded.bands(clock)
+        if self._other is None or self._other[0] != reference:
+            times = TimeBounds(self._times, len(self._transactions), reference)
+            times.narrow(self._bounds)
+            self._other = (reference, times)
+        return self._other[1].bands(clock)
 
     # -- bounds
 

@@ -10,8 +10,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from understudy.history.reading.clocks import DRIFT
-
+DRIFT: Final = 833
+"""The rates of two clocks differ by at most one part in this: 1,200 ppm. An oscillator is wrong by up to 100 ppm, and
+NTP changes a rate by up to 500 ppm."""
 ROUNDING_US: Final = 1
 """Times in logs are whole microseconds, so that the later of two records may seem to be earlier by this."""
 _UNBOUNDED: Final = 1 << 75

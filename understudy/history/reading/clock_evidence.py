@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from understudy.foundation.eventlog.records import (
+    AlignedClock,
     LogSeen,
     Payload,
     ProcessStarted,
@@ -39,6 +40,7 @@ WALL_CLOCK_WITHIN_US: Final = 1_000_000
 """A wall clock is expected to be right within this."""
 
 _STARTED: Final = msgspec.json.Decoder(ProcessStarted)
+_DESCRIBED: Final = msgspec.json.Decoder(RunDescribed)
 _FIRST_STRETCH_US: Final = 1 << 21
 _FIRST_INTERVAL_MS: Final = 10_000.0
 
@@ -55,6 +57,7 @@ class ClockSigns:
     def __init__(self) -> None:
         self._begins: dict[Incarnation, tuple[str, float]] = {}
         """The boot of each incarnation, and its wall clock minus its monotonic clock."""
+        self._is_aligned = False
 
     def add(self, record: Any) -> None:
         """Add an `EnvelopeHeader` or a `LogRow`."""
@@ -62,12 +65,17 @@ class ClockSigns:
         if record.type == "ProcessStarted":
             with suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):  # the reader finds the damage
                 boot = _STARTED.decode(record.data).boot
+        elif record.type == "RunDescribed":
+            with suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+                self._is_aligned = self._is_aligned or bool(_DESCRIBED.decode(record.data).aligned_clocks)
         name = (record.node, record.incarnation)
         if boot or name not in self._begins:
             self._begins[name] = boot, record.wall_ms - record.mono_ms
 
     @property
     def may_be_several(self) -> bool:
+        if self._is_aligned:
+            return True
         boots = {boot for boot, _ in self._begins.values()}
         if len(boots - {""}) > 1:
             return True
@@ -174,7 +182,7 @@ class IncarnationEvidence:
     def see_wall(self, file: str, mono_ms: float, wall_ms: float) -> None:
         """Add the clocks of a record."""
         self.file = self.file or file
-        self.walls.append((_micros(mono_ms), _micros(wall_ms)))
+        self.walls.append((micros(mono_ms), micros(wall_ms)))
         if len(self.walls) > MOST_WALLS:
             del self.walls[1::2]
             self._wall_interval_ms *= 2
@@ -183,7 +191,7 @@ class IncarnationEvidence:
     def see_zxid(self, mono_ms: float, zxid: int) -> None:
         """Add a zxid that is greater than all before it."""
         self.zxid = zxid
-        self.zxids.append((_micros(mono_ms), zxid))
+        self.zxids.append((micros(mono_ms), zxid))
         _thin(self.zxids)
 
 
@@ -197,6 +205,8 @@ class ClockEvidence:
         self.incarnations: dict[Incarnation, IncarnationEvidence] = {}
         self.messages: dict[tuple[Incarnation, Incarnation], Stretches] = {}
         """Bounds by messages, by the incarnations that sent and received them."""
+        self.aligned: tuple[AlignedClock, ...] | None = None
+        """The clocks of imported logs, which have been aligned already; None of other runs."""
         self._open: dict[_Message, tuple[Incarnation, int, bool]] = {}
         """One end of each message: incarnation, clock, and whether it received the message."""
 
@@ -268,6 +278,8 @@ class ClockEvidence:
     def _described(self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: RunDescribed) -> None:
         if own.described_us is None:
             own.described_us = us
+        if data.aligned_clocks:
+            self.aligned = data.aligned_clocks
 
     def _log_seen(self, own: IncarnationEvidence, us: int, seq: int, cause: int | None, data: LogSeen) -> None:
         own.seen.append(((data.node, data.incarnation), us))
@@ -320,7 +332,7 @@ def _request(server: str, data: RequestSent | RequestReceived) -> _Message:
     )
 
 
-def _micros(ms: float) -> int:
+def micros(ms: float) -> int:
     return math.floor(ms * 1000 + 0.5)
 
 

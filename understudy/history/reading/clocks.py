@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from understudy.history.reading.clock_bounds import DRIFT, TimeBand
 
 REFERENCE: Final = "reference"
 MESSAGES: Final = "messages"
@@ -19,11 +21,6 @@ WALL_CLOCK: Final = "wall clock"
 
 Incarnation: TypeAlias = tuple[str, int]
 """The name of a node, and how often it has started."""
-
-
-DRIFT: Final = 833
-"""The rates of two clocks differ by at most one part in this: 1,200 ppm. An oscillator is wrong by up to 100 ppm, and
-NTP changes a rate by up to 500 ppm."""
 
 
 class ClockPoint(NamedTuple):
@@ -46,12 +43,15 @@ class MachineClock(NamedTuple):
         points: sorted by clock, at least one.
         evidence: the first evidence that bounds the offset from both sides: `reference`, `messages`, `zxids`, `starts`
             (starts and ends of incarnations, and what the testbed has seen of them) or `wall clock`.
+        is_mixed: whether another clock, the one to which the uncertainty is, has dated some of the records, as in an
+            imported log; so the distance of two of them may be wrong.
     """
 
     machine: str
     boot: str
     points: tuple[ClockPoint, ...]
     evidence: str
+    is_mixed: bool = False
 
     def time_us(self, clock_us: int) -> int:
         """Return the time of the run at a time of this clock."""
@@ -119,6 +119,14 @@ def _rounded(us: float) -> int:
     return math.floor(us + 0.5)
 
 
+class PairBounds(Protocol):
+    """Bounds the clocks of a run to each other."""
+
+    def band(self, reference: int, clock: int) -> Sequence[TimeBand]:
+        """Return the earliest and the latest time of `clock` by the clock `reference`, sorted by its own times."""
+        ...
+
+
 class RunClocks:
     """The clocks of one run.
 
@@ -157,7 +165,7 @@ class RunClocks:
         return self.clocks[self.number(incarnation)]
 
     def within_us(self, first: Incarnation, second: Incarnation, run_us: int, second_us: int | None = None) -> int:
-        """Return by how much the time between records of two incarnations may be wrong; 0 if they share a clock.
+        """Return by how much the time between records of two incarnations may be wrong; 0 if one clock has dated both.
 
         Args:
             run_us: about when the first was written, by the reference clock.
@@ -165,7 +173,7 @@ class RunClocks:
         """
         one, other = self.number(first), self.number(second)
         if one == other:
-            return 0
+            return self._within_us(one, run_us) if self.clocks and self.clocks[one].is_mixed else 0
         return self._within_us(one, run_us) + self._within_us(other, run_us if second_us is None else second_us)
 
     def of_reference_us(self, incarnation: Incarnation, run_us: int) -> int:

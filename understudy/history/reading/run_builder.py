@@ -166,7 +166,7 @@ class RunBuilder:
                 if own:
                     found = self._evidence.of(name)
                     found.records, found.last_us = len(own), max(own) + self._start
-            clocks, self.findings = align(self._evidence)
+            clocks, self.findings, _ = align(self._evidence)
             if not clocks.is_one:
                 return self._aligned(clocks)
         if first_us := min((min(times) for times in self._signs.values() if times), default=0):
