@@ -151,6 +151,11 @@ def _describe_fault(data: FaultInjected | PointReached | AnswerInjected | FenceH
             return f"{step} {note}".rstrip()
         case RunDescribed(lost_logs=lost) if lost:
             return f"has no log here: the records of {', '.join(lost)} are from ZooKeeper's log"
+        case RunDescribed(aligned_clocks=clocks) if clocks:
+            return f"has the times of {_count(len(clocks), 'wall clock')}, aligned by import-kafka"
+        case RunDescribed(lost_stretches=lost) if lost:
+            nodes = sorted({stretch.node for stretch in lost})
+            return f"lacks lines: the logs of {', '.join(nodes)} are shorter than what others saw of them"
         case RunDescribed(world=world, brokers=brokers):
             size = f" with {_count(brokers, 'broker')}" if brokers is not None else ""
             return f"describes the run: {world or 'an unknown world'}{size}"

@@ -110,12 +110,47 @@ def test_a_broken_transaction_log_is_named(
     assert "log.1 starts with b'this'" in refused(capsys, *options, "--dir", tmp_path / "events")
 
 
-def test_a_log_that_breaks_off_leaves_the_records_before(
+def test_a_log_whose_clock_goes_back_is_refused_before_a_record_is_written(
     controller_log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The error names the line; what was imported until then is a whole event log."""
     with controller_log.open("a") as log:
         log.write(LINE.format("late").replace("12:00:00", "11:00:00"))
     message = refused(capsys, "--controller-log", controller_log, "--dir", tmp_path / "events")
     assert f"{controller_log}:3: the clock goes back by 3,600.000 s" in message
-    assert read([tmp_path / "events"]).findings == ()
+    assert list((tmp_path / "events").iterdir()) == []
+
+
+def printed(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> list[str]:
+    assert main(["import-kafka", *arguments, "--dir", str(folder)]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def samples(*brokers: int) -> list[str]:
+    return [f"--broker={broker}={SAMPLES / f'broker-{broker}'}" for broker in brokers]
+
+
+def test_the_wall_clock_of_each_broker_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, tmp_path / "several", *samples(1, 2, 3))
+    begin = lines.index("wall clocks: what is added to each for the time of the run, and by how much that may be wrong")
+    assert lines[begin + 1 : begin + 4] == [
+        "  broker 1: the reference, 70 pairs",
+        "  broker 2: +0.0 ms ± 12.0 to 61.6 ms, 52 pairs",
+        "  broker 3: +0.0 ms ± 29.4 to 75.2 ms, 46 pairs",
+    ]
+    assert "note: the clocks of all machines are taken as one" not in lines
+
+
+def test_logs_of_one_machine_have_one_clock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, tmp_path / "one", "--one-clock", *samples(1, 2, 3))
+    assert not any("wall clocks" in line for line in lines)
+    assert "note: the clocks of all machines are taken as one" in lines
+    capsys.readouterr()
+    assert main(["replay", "--engine", "python", str(tmp_path / "one")]) == 0
+    assert "±" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_broker_without_logs_is_named(lost: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, tmp_path / "two", *samples(*{1, 2, 3} - {lost}))
+    assert any(line.startswith(f"records missing: broker-{lost}, from 0.000 s to ") for line in lines)
+    assert not any(line.startswith("records missing:") for line in printed(capsys, tmp_path / "all", *samples(1, 2, 3)))

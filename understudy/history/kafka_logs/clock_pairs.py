@@ -95,8 +95,10 @@ class Sighting(NamedTuple):
     """The clock of the line."""
     ms: int
     kinds: frozenset[EntryKind]
-    """The kinds of log of which each has a line about it."""
+    """The kinds of its log that have a line about it, if it has them."""
     what: str
+    epoch: int = UNKNOWN_EPOCH
+    """The broker epoch, if it registered."""
 
 
 _Channel: TypeAlias = tuple[int, int, int, int]
@@ -142,6 +144,7 @@ class ClockPairs:
         evidence: the pairs, as `align` reads them.
         pairs: the number of pairs of each clock.
         sightings: the lines that show that another broker acted.
+        registered: the broker epochs of each broker that its own log has.
     """
 
     def __init__(self) -> None:
@@ -152,8 +155,7 @@ class ClockPairs:
         self._sent: dict[_Channel, _Sent] = {}
         self._received: dict[_Channel, dict[int, _Request]] = defaultdict(dict)
         self._steps: Counter[_Channel] = Counter()
-        self._registered: dict[int, set[int]] = defaultdict(set)
-        """The broker epochs of each broker that its own log has."""
+        self.registered: dict[int, set[int]] = defaultdict(set)
         self._seen_epochs: dict[int, set[int]] = defaultdict(set)
         """The broker epochs of each broker that controllers have seen."""
 
@@ -182,7 +184,9 @@ class ClockPairs:
                     self.both(("state", f"{match['topic']}-{match['partition']}", op.version), clock, ms)
                 elif (match := REGISTRATION.fullmatch(op.path)) is not None and op.kind is OpKind.CREATE:
                     self.both(("registration", transaction.zxid), clock, ms)
-                    self.saw_acting(int(match["broker"]), clock, ms, _PROCESS, "it registered in ZooKeeper")
+                    self.saw_acting(
+                        Sighting(int(match["broker"]), clock, ms, _PROCESS, "it registered", transaction.zxid)
+                    )
                 elif op.path == ControllerEpochZNode.path:
                     try:
                         epoch = ControllerEpochZNode.decode(op.data or b"")
@@ -222,9 +226,10 @@ class ClockPairs:
         """Add the line after the fact that `both` adds."""
         self.later((*fact, "after"), clock, ms)
 
-    def saw_acting(self, broker: int, clock: Incarnation, ms: int, kinds: frozenset[EntryKind], what: str) -> None:
-        if clock != clock_of_broker(broker):
-            self.sightings.append(Sighting(broker, clock, ms, kinds, what))
+    def saw_acting(self, sighting: Sighting) -> None:
+        """Add what a broker did, if another one has logged it."""
+        if sighting.clock != clock_of_broker(sighting.broker):
+            self.sightings.append(sighting)
 
     def _end(self, fact: _Fact, clock: Incarnation, ms: int, *, is_later: bool) -> None:
         other = self._open.get(fact)
@@ -250,9 +255,6 @@ class ClockPairs:
 
     # -- control requests
 
-    def registered(self, broker: int, epoch: int) -> None:
-        self._registered[broker].add(epoch)
-
     def saw_epoch(self, broker: int, epoch: int) -> None:
         self._seen_epochs[broker].add(epoch)
 
@@ -272,7 +274,7 @@ class ClockPairs:
         current = {
             broker: max(unknown)
             for broker, seen in self._seen_epochs.items()
-            if (unknown := {epoch for epoch in seen if epoch < min(self._registered[broker], default=epoch + 1)})
+            if (unknown := {epoch for epoch in seen if epoch < min(self.registered[broker], default=epoch + 1)})
         }
         for fact in [fact for fact in self._open if fact[0] == "answer" and fact[4] == UNKNOWN_EPOCH]:
             clock, ms, is_later = self._open.pop(fact)
@@ -300,7 +302,7 @@ class ClockPairs:
         for request in sent.requests.values():
             if request.number < last and request.number not in received:
                 what = f"it handled a {request.api} of controller {channel[0]}"
-                self.saw_acting(channel[2], sender, request.ms, _HANDLING, what)
+                self.saw_acting(Sighting(channel[2], sender, request.ms, _HANDLING, what))
 
 
 _PROCESS: Final = frozenset({EntryKind.CONTROLLER, EntryKind.SERVER})
@@ -382,7 +384,7 @@ class _BrokerScan:
     def _registered(self, ms: int, epoch: int) -> None:
         pairs, clock = self._pairs, self._clock
         self._broker_epoch = epoch
-        pairs.registered(self._broker, epoch)
+        pairs.registered[self._broker].add(epoch)
         if self._creating_ms is not None:
             pairs.before(("registration", epoch), clock, self._creating_ms)
             pairs.earlier(("live", epoch), clock, self._creating_ms)
@@ -411,7 +413,7 @@ class _BrokerScan:
         elif stopping := found.get("stopping"):
             broker = int(stopping)
             pairs.later(("shutdown", broker, self._epochs.get(broker, UNKNOWN_EPOCH)), clock, ms)
-            pairs.saw_acting(broker, clock, ms, _SERVER, "it asked for its controlled shutdown")
+            pairs.saw_acting(Sighting(broker, clock, ms, _SERVER, "it asked for its controlled shutdown"))
         elif (new := found.get("new")) is not None:
             # Its first requests are logged before its broker epoch.
             for broker in (*_NUMBER.findall(new), *_NUMBER.findall(found["bounced"] or "")):
@@ -427,7 +429,7 @@ class _BrokerScan:
             pairs.after(("state", *fact), clock, ms)
             pairs.both(("isr", *fact), clock, ms)
             if (leader := found.get("leader")) is not None:
-                pairs.saw_acting(int(leader), clock, ms, _SERVER, f"it changed the ISR of {partition}")
+                pairs.saw_acting(Sighting(int(leader), clock, ms, _SERVER, f"it changed the ISR of {partition}"))
 
     def _saw_epochs(self, ms: int, epochs: dict[int, int]) -> None:
         is_first = not self._epochs
@@ -440,7 +442,7 @@ class _BrokerScan:
             if sent is not None:
                 self._pairs.sent_over((self._broker, self._controller_epoch, broker, epoch), sent)
             if not is_first:
-                self._pairs.saw_acting(broker, self._clock, ms, _PROCESS, "it registered")
+                self._pairs.saw_acting(Sighting(broker, self._clock, ms, _PROCESS, "it registered", epoch))
         self._epochs = epochs
 
     def _sent(self, to: int, api: str, partitions: int, ms: int) -> None:

@@ -118,7 +118,7 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
     if logs.sources:
         pairs = _pairs(inputs, logs)
         clocks = ONE_MACHINE if inputs.has_one_clock else aligned_clocks(pairs)
-        lost = lost_stretches(logs.sources, pairs.sightings, clocks)
+        lost = lost_stretches(logs.sources, pairs.sightings, pairs.registered, clocks)
     items = heapq.merge(
         *(_entries(rank, source, inputs.pattern, clocks) for rank, source in enumerate(logs.sources, 1)),
         _transactions(inputs, clocks),

@@ -7,12 +7,12 @@ registration, a request that it handled, an ISR that it changed. It has lines ab
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import Final, NamedTuple
 
 from understudy.foundation.eventlog.records import LostStretch
 from understudy.history.kafka_logs.clock_offsets import ImportedClocks, clock_of_broker
-from understudy.history.kafka_logs.clock_pairs import Sighting
+from understudy.history.kafka_logs.clock_pairs import UNKNOWN_EPOCH, Sighting
 from understudy.history.kafka_logs.entries import LogSource
 from understudy.history.kafka_logs.survey import EntryKind
 from understudy.history.reading.run_records import broker_node
@@ -22,15 +22,22 @@ MARGIN_MS: Final = 5_000
 
 
 class _Found(NamedTuple):
-    kind: EntryKind
     ms: float
     what: str
 
 
 def lost_stretches(
-    sources: Iterable[LogSource], sightings: Iterable[Sighting], clocks: ImportedClocks
+    sources: Iterable[LogSource],
+    sightings: Iterable[Sighting],
+    registered: Mapping[int, Set[int]],
+    clocks: ImportedClocks,
 ) -> tuple[LostStretch, ...]:
-    """Return the stretches before the first and after the last line of a broker's logs in which it acted."""
+    """Return the stretches before the first and after the last line of a broker's logs in which it acted.
+
+    Args:
+        registered: the broker epochs of each broker that its own log has. They grow, so that a registration is before
+            or after them whatever the clocks are.
+    """
     ends: dict[tuple[int, EntryKind], tuple[float, float]] = {}
     for source in sources:
         clock = clock_of_broker(source.broker)
@@ -47,13 +54,18 @@ def lost_stretches(
         ms = clocks.run_ms(sighting.clock, sighting.ms)
         margin = MARGIN_MS + clocks.within_ms(sighting.clock, clock_of_broker(sighting.broker), ms)
         what = f"{sighting.clock[0]} logged that {sighting.what}"
-        for kind in sorted(sighting.kinds, key=lambda kind: kind.value):
-            place = (sighting.broker, kind)
-            first, last = ends.get(place, (ms, ms))
-            if ms + margin < first and (place not in before or ms < before[place].ms):
-                before[place] = _Found(kind, ms, what)
-            if ms - margin > last and (place not in after or ms < after[place].ms):
-                after[place] = _Found(kind, ms, what)
+        own = registered.get(sighting.broker, ()) if sighting.epoch != UNKNOWN_EPOCH else ()
+        given = [kind for kind in EntryKind if kind in sighting.kinds and (sighting.broker, kind) in ends]
+        if not given:
+            continue
+        begins = sighting.broker, min(given, key=lambda kind: ends[sighting.broker, kind][0])
+        stops = sighting.broker, max(given, key=lambda kind: ends[sighting.broker, kind][1])
+        is_before = sighting.epoch < min(own) if own else ms + margin < ends[begins][0]
+        is_after = sighting.epoch > max(own) if own else ms - margin > ends[stops][1]
+        if is_before and (begins not in before or ms < before[begins].ms):
+            before[begins] = _Found(ms, what)
+        if is_after and (stops not in after or ms < after[stops].ms):
+            after[stops] = _Found(ms, what)
     stretches: dict[tuple[int, bool], list[LostStretch]] = defaultdict(list)
     for (broker, kind), found in before.items():
         evidence = f"{found.what} before its {kind.value} begins"

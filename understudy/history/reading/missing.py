@@ -15,6 +15,8 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
+import msgspec
+
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
@@ -35,7 +37,7 @@ from understudy.foundation.eventlog.records import (
     ZkWriteDone,
 )
 from understudy.history.reading.clocks import Incarnation
-from understudy.history.reading.run_records import At, Key, RunRecords, broker_node, firsts
+from understudy.history.reading.run_records import At, Key, RunRecords, broker_node, firsts, micros
 from understudy.history.writing import counted
 
 TESTBED: Final = "testbed"
@@ -49,7 +51,7 @@ NO_INCARNATION: Final = "no incarnation"
 NO_END: Final = "no end"
 """The end of the incarnation's log is missing."""
 NO_RECORDS: Final = "no records"
-"""Sequence numbers of the incarnation are missing before its last record."""
+"""Sequence numbers of the incarnation are missing before its last record, or an imported log begins too late."""
 NO_ELECTION: Final = "no election"
 """The run has a controller epoch that no node was elected for: the new controller's log is missing, whoever it was."""
 NOT_ENDED: Final = "not ended"
@@ -101,6 +103,7 @@ def find_missing(run: RunRecords) -> tuple[MissingRecords, ...]:
     found = [
         *logs.without_records(),
         *logs.without_log(),
+        *logs.without_lines(),
         *logs.without_incarnation(),
         *logs.without_end(),
         *logs.without_testbed(),
@@ -176,6 +179,21 @@ class _Logs:
                 evidence = f"the run has {at.data.brokers} brokers, and its records name {brokers}"
                 yield MissingRecords(0, self._signs.last_us, "", 0, NO_LOG, evidence, _name(at.key))
                 return
+
+    def without_lines(self) -> Iterator[MissingRecords]:
+        """Yield the stretches that the logs of an import lack."""
+        for at in self._run.of(RunDescribed):
+            for node, from_ms, until_ms, evidence in map(msgspec.structs.astuple, at.data.lost_stretches):
+                from_us, until_us = (micros(ms) - self._run.start_us if ms else None for ms in (from_ms, until_ms))
+                yield MissingRecords(
+                    from_us=0 if from_us is None else from_us,
+                    until_us=self._signs.last_us if until_us is None else until_us,
+                    node=node,
+                    incarnation=0,
+                    kind=NO_END if until_us is None else NO_RECORDS,
+                    evidence=evidence,
+                    witness=_name(at.key),
+                )
 
     # ------------------------------------------------------------------ incarnations
 

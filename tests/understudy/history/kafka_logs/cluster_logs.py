@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from understudy.foundation.eventlog.records import Envelope, Payload
@@ -63,3 +65,22 @@ def imported(
 
 def payloads(records: Sequence[Envelope], kind: type[Payload]) -> list[Payload]:
     return [record.data for record in records if isinstance(record.data, kind)]
+
+
+_TIME = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\]", re.MULTILINE)
+_FORM = "%Y-%m-%d %H:%M:%S,%f"
+
+
+def with_another_clock(file: Path, moved_ms: Callable[[int], float]) -> None:
+    """Rewrite the times of a log as another wall clock would have shown them, cut to whole milliseconds.
+
+    Args:
+        moved_ms: returns the other clock, in milliseconds since 1970, at a time of the log.
+    """
+
+    def moved(found: re.Match[str]) -> str:
+        ms = round(datetime.strptime(found[1], _FORM).replace(tzinfo=UTC).timestamp() * 1000)
+        time = datetime.fromtimestamp(math.floor(moved_ms(ms)) / 1000, UTC)
+        return f"[{time:%Y-%m-%d %H:%M:%S},{time.microsecond // 1000:03}]"
+
+    file.write_text(_TIME.sub(moved, file.read_text()))
