@@ -94,8 +94,9 @@ stretch of time and the record that is the evidence. A log that others have no e
 - The logs of a run that has not ended are read one after the other while they grow. What only the records of its last
   five seconds show is therefore not said.
 - Logs of older versions have no `after_seq`, `LogSeen` and `has_testbed`. The other evidence holds for them as well.
-- Logs that `understudy import-kafka` writes have no requests with numbers on both sides, so that the end of such a log
-  cannot be verified.
+- Logs that `understudy import-kafka` writes have no requests with numbers on both sides. The stretches that they have
+  lost are in `RunDescribed.lost_stretches`, as far as [the logs of others show
+  it](../guides/import-kafka.md#what-the-logs-lack).
 
 ## A line
 
@@ -199,6 +200,9 @@ only if there is no other bound.
 So these are known: the order of a message's ends and of transactions, exactly; times between records of one clock,
 exactly; times across clocks, within their uncertainty. Nothing shorter than the uncertainty can be measured, and the
 order of two records that no message connects is not known if they are closer than that.
+
+The wall clocks of imported logs are aligned by `understudy import-kafka`, whose records have the aligned times; the
+uncertainty is in `RunDescribed.aligned_clocks`.
 
 [Brokers on several machines](../guides/several-machines.md) has the commands.
 """

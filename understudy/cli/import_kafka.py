@@ -15,7 +15,7 @@ from understudy.history.reading.missing import MissingRecords, find_missing
 from understudy.history.reading.reader import find_files, read_runs
 from understudy.history.writing import counted
 
-_CLOCKS = "wall clocks: what is added to each for the time of the run, and by how much that may be wrong"
+_CLOCKS = "wall clocks: the time added to each for the time of the run, and by how much it may be wrong"
 SHOWN_CLASSES = 10
 """Number of classes of lines not understood that are listed; `--verbose` lists all."""
 

@@ -131,7 +131,7 @@ def samples(*brokers: int) -> list[str]:
 
 def test_the_wall_clock_of_each_broker_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed(capsys, tmp_path / "several", *samples(1, 2, 3))
-    begin = lines.index("wall clocks: what is added to each for the time of the run, and by how much that may be wrong")
+    begin = lines.index("wall clocks: the time added to each for the time of the run, and by how much it may be wrong")
     assert lines[begin + 1 : begin + 4] == [
         "  broker 1: the reference, 70 pairs",
         "  broker 2: +0.0 ms ± 12.0 to 61.6 ms, 52 pairs",

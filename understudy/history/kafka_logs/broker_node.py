@@ -110,7 +110,7 @@ class BrokerNode:
 
     Args:
         clock: its wall clock; None if that is the time of the run.
-        described: called before the first record of an incarnation; returns what is to be written before it.
+        described: called before the first record of an incarnation; returns a record to be written before it.
 
     Attributes:
         written: the number of records of each type that have been written.

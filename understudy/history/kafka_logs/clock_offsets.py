@@ -1,4 +1,4 @@
-"""`ImportedClocks`: the wall clocks of brokers and ZooKeeper, and what is added to them for the time of the run."""
+"""`ImportedClocks`: the wall clocks of brokers and ZooKeeper, and their offsets from the time of the run."""
 
 from __future__ import annotations
 

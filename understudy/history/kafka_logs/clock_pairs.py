@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from understudy.checks.history import OpKind, ZnodeTransaction
-from understudy.foundation.zk.znodes import ControllerEpochZNode, MalformedZNode
 from understudy.history.kafka_logs.clock_offsets import ZOOKEEPER, clock_of_broker, clock_of_transaction
 from understudy.history.kafka_logs.entries import Entry
 from understudy.history.kafka_logs.kafka_text import ISR_AND_VERSION, LEADER_AND_ISR, LEADER_ISR_AND_EPOCH, session_id
 from understudy.history.kafka_logs.statements import CONTROLLER, IDENT, STATE_CHANGE
 from understudy.history.kafka_logs.survey import EntryKind
-from understudy.history.kafka_logs.transactions import REGISTRATION, STATE, Logged
+from understudy.history.kafka_logs.transactions import REGISTRATION, STATE, Logged, epoch_in
 from understudy.history.reading.clock_evidence import ClockEvidence, Stretches
 from understudy.history.reading.clocks import Incarnation
 from understudy.history.reading.transaction_log import OpenedSession
@@ -31,6 +30,8 @@ MOST_OPEN: Final = 100_000
 """Maximum number of facts of which one end has come; the oldest are forgotten first."""
 MOST_REQUESTS: Final = 10_000
 """Maximum number of requests, and of receipts, that are kept of each channel."""
+MOST_HELD: Final = 100
+"""Maximum number of LeaderAndIsr requests that wait for the line that names their controller epoch."""
 UNKNOWN_EPOCH: Final = -1
 
 _Fact: TypeAlias = tuple[object, ...]
@@ -143,14 +144,13 @@ class ClockPairs:
     Attributes:
         evidence: the pairs, as `align` reads them.
         pairs: the number of pairs of each clock.
-        sightings: the lines that show that another broker acted.
         registered: the broker epochs of each broker that its own log has.
     """
 
     def __init__(self) -> None:
         self.evidence = ClockEvidence()
         self.pairs: Counter[Incarnation] = Counter()
-        self.sightings: list[Sighting] = []
+        self._sightings: dict[tuple[int, Incarnation, frozenset[EntryKind], bool], tuple[Sighting, Sighting]] = {}
         self._open: dict[_Fact, tuple[Incarnation, int, bool]] = {}
         self._sent: dict[_Channel, _Sent] = {}
         self._received: dict[_Channel, dict[int, _Request]] = defaultdict(dict)
@@ -187,12 +187,13 @@ class ClockPairs:
                     self.saw_acting(
                         Sighting(int(match["broker"]), clock, ms, _PROCESS, "it registered", transaction.zxid)
                     )
-                elif op.path == ControllerEpochZNode.path:
-                    try:
-                        epoch = ControllerEpochZNode.decode(op.data or b"")
-                    except MalformedZNode:
-                        continue
+                elif (epoch := epoch_in(op)) is not None:
                     self.earlier(("elected", epoch), clock, ms)
+
+    @property
+    def sightings(self) -> tuple[Sighting, ...]:
+        """Lines that show that another broker acted: the first and the last of each kind."""
+        return tuple(sighting for pair in self._sightings.values() for sighting in pair)
 
     # -- the ends of pairs
 
@@ -227,9 +228,15 @@ class ClockPairs:
         self.later((*fact, "after"), clock, ms)
 
     def saw_acting(self, sighting: Sighting) -> None:
-        """Add what a broker did, if another one has logged it."""
+        """Add what a broker did, if another one has logged it. Kept are the first and the last of each kind."""
         if sighting.clock != clock_of_broker(sighting.broker):
-            self.sightings.append(sighting)
+            key = (sighting.broker, sighting.clock, sighting.kinds, sighting.epoch == UNKNOWN_EPOCH)
+            first, last = self._sightings.get(key, (sighting, sighting))
+            at = sighting.ms, sighting.epoch
+            self._sightings[key] = (
+                sighting if at < (first.ms, first.epoch) else first,
+                sighting if at > (last.ms, last.epoch) else last,
+            )
 
     def _end(self, fact: _Fact, clock: Incarnation, ms: int, *, is_later: bool) -> None:
         other = self._open.get(fact)
@@ -461,7 +468,9 @@ class _BrokerScan:
             self._sent(int(found["stopped"]), "StopReplica", 0, ms)
         elif "leader_id" in found:
             held = _Request(int(found["leader_id"]), "LeaderAndIsr", int(found["leader_count"]), ms)
-            self._held[int(found["leader_from"])].append(held)
+            of_controller = self._held[int(found["leader_from"])]
+            of_controller.append(held)
+            del of_controller[:-MOST_HELD]
         elif "update_id" in found:
             self._updated(ms, found)
         elif "answer_id" in found:

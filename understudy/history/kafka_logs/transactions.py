@@ -133,6 +133,14 @@ def _new_controller(transaction: ZnodeTransaction) -> int | None:
     return None
 
 
+def epoch_in(op: ZnodeOp) -> int | None:
+    """Return the controller epoch that an operation writes; None also if the data cannot be decoded."""
+    if op.kind is not OpKind.DELETE and op.path == ControllerEpochZNode.path:
+        with suppress(MalformedZNode):
+            return ControllerEpochZNode.decode(op.data or b"")
+    return None
+
+
 def reason(
     before: KnownState | None, after: Leadership, assignment: ReplicaAssignment | None, registered: dict[int, int]
 ) -> str:

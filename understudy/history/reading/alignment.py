@@ -15,14 +15,12 @@ from itertools import pairwise
 from statistics import median_high, median_low
 from typing import Final, NamedTuple
 
-from understudy.foundation.eventlog.records import AlignedClock
 from understudy.history.reading.clock_bounds import DRIFT, ROUNDING_US, Bound, Contradiction, TimeBand, TimeBounds
 from understudy.history.reading.clock_evidence import (
     WALL_CLOCK_WITHIN_US,
     ClockEvidence,
     IncarnationEvidence,
     Stretches,
-    micros,
 )
 from understudy.history.reading.clock_offsets import offset_points
 from understudy.history.reading.clocks import (
@@ -38,6 +36,7 @@ from understudy.history.reading.clocks import (
     RunClocks,
 )
 from understudy.history.reading.findings import CLOCKS_CONTRADICT, WALL_CLOCK_DIFFERS, LogFinding
+from understudy.history.reading.imported_clocks import imported_clocks
 
 _SAME_UPTIME_US: Final = 60_000_000
 """Clocks without a boot's name that are no further apart than this are taken as one if nothing contradicts it."""
@@ -74,7 +73,7 @@ class _Order(NamedTuple):
 def align(evidence: ClockEvidence) -> Alignment:
     """Align the clocks of a run; clocks that `understudy import-kafka` has aligned are as it says."""
     if evidence.aligned is not None:
-        return Alignment(_imported(evidence.aligned, evidence.incarnations), ())
+        return Alignment(imported_clocks(evidence.aligned, evidence.incarnations), ())
     for name in [name for name, own in evidence.incarnations.items() if not own.records]:
         del evidence.incarnations[name]
     groups = _clocks_of(evidence)
@@ -88,22 +87,6 @@ def align(evidence: ClockEvidence) -> Alignment:
         clocks = tuple(clock.moved(-earliest) for clock in clocks)
     findings = [*solved.findings, *_wall_clocks(evidence, clocks, clock_of)]
     return Alignment(RunClocks(clocks, clock_of), tuple(sorted(findings)), solved)
-
-
-def _imported(aligned: Sequence[AlignedClock], incarnations: Iterable[Incarnation]) -> RunClocks:
-    """Return the clocks of imported logs. The times of their records are aligned already."""
-    clocks = [
-        MachineClock(
-            clock.node,
-            clock.node,
-            tuple(ClockPoint(micros(ms), 0, micros(within_ms)) for ms, within_ms in clock.points),
-            clock.evidence,
-            clock.is_mixed,
-        )
-        for clock in aligned
-    ]
-    numbers = {clock.node: number for number, clock in enumerate(aligned)}
-    return RunClocks(clocks, {name: numbers.get(name[0], 0) for name in incarnations})
 
 
 def _reference(group: _Group) -> MachineClock:
