@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
 from understudy.cli.arguments import BadInput, Failed, accept_old_words, reported_as
@@ -11,8 +10,6 @@ from understudy.history.kafka_logs.entries import files_of_broker
 from understudy.history.kafka_logs.importer import ImportReport, LogInputs, import_logs
 from understudy.history.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
 from understudy.history.kafka_logs.wrapping import LogError
-from understudy.history.reading.missing import MissingRecords, find_missing
-from understudy.history.reading.reader import find_files, read_runs
 from understudy.history.writing import counted
 
 _CLOCKS = "wall clocks: the time added to each for the time of the run, and by how much it may be wrong"
@@ -81,17 +78,13 @@ def run(options: argparse.Namespace) -> int:
         report = import_logs(inputs, options.dir, run=options.run_id)
     except OSError as error:
         raise Failed(f"--dir {options.dir}: {error.strerror}") from None
-    print("\n".join(describe(report, _missing(options.dir), verbose=options.verbose)))
+    print("\n".join(describe(report, verbose=options.verbose)))
     print(f"event logs in {options.dir}; next: understudy replay {options.dir}")
     return 0
 
 
-def describe(report: ImportReport, missing: Sequence[MissingRecords] = (), *, verbose: bool = False) -> list[str]:
-    """Return the lines that `understudy import-kafka` prints.
-
-    Args:
-        missing: the records that the logs lack.
-    """
+def describe(report: ImportReport, *, verbose: bool = False) -> list[str]:
+    """Return the lines that `understudy import-kafka` prints."""
     brokers = f"broker{'' if len(report.brokers) == 1 else 's'} {', '.join(map(str, report.brokers)) or 'none'}"
     lines = [
         f"run {report.run}, {brokers}: {counted(report.lines, 'line')} and "
@@ -115,14 +108,8 @@ def describe(report: ImportReport, missing: Sequence[MissingRecords] = (), *, ve
     if report.clocks.clocks:
         lines.append(_CLOCKS)
         lines += [f"  {clock}" for clock in report.clocks.clocks]
-    lines += map(str, missing)
+    lines += map(str, report.missing)
     return [*lines, *(f"note: {note}" for note in report.notes)]
-
-
-def _missing(folder: Path) -> tuple[MissingRecords, ...]:
-    """Return the records that are missing of the imported run, as `understudy replay` finds them."""
-    runs = read_runs(find_files([folder]).files).runs
-    return tuple(missing for run in runs.values() for missing in find_missing(run))
 
 
 def _files(options: argparse.Namespace) -> list[tuple[int | None, Path]]:

@@ -25,6 +25,7 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.history.kafka_logs.clock_offsets import ImportedClock
 from understudy.history.kafka_logs.kafka_text import UNKNOWN
+from understudy.history.kafka_logs.written_records import WrittenRecords
 from understudy.history.reading.run_records import broker_node
 
 SOFTWARE: Final = "Apache Kafka"
@@ -111,6 +112,7 @@ class BrokerNode:
     Args:
         clock: its wall clock; None if that is the time of the run.
         described: called before the first record of an incarnation; returns a record to be written before it.
+        records: gets each record that is written.
 
     Attributes:
         written: the number of records of each type that have been written.
@@ -142,12 +144,14 @@ class BrokerNode:
         left_out: Counter[str],
         clock: ImportedClock | None = None,
         described: Callable[[], RunDescribed | None] = lambda: None,
+        records: WrittenRecords | None = None,
     ) -> None:
         self.broker = broker
         self.written = written
         self.left_out = left_out
         self.clock = EntryClock(own=clock)
         self._described = described
+        self._records = WrittenRecords() if records is None else records
         self._folder = folder
         self._run = run
         self._files: JsonLinesFiles | None = None
@@ -277,13 +281,17 @@ class BrokerNode:
             )
             self.clock.ms = max(self.clock.ms, ms)
             if (described := self._described()) is not None:
-                self.written[type_name(described)] += 1
-                self._log.append(described)
+                self._write_record(self._log, described, None)
         self.clock.ms = max(self.clock.ms, ms)
         self._log.saw_zxid(zxid)
         self._log.saw_controller_epoch(self.controller_epoch)
+        return self._write_record(self._log, payload, cause)
+
+    def _write_record(self, log: EventLog, payload: Payload, cause: int | None) -> int:
         self.written[type_name(payload)] += 1
-        return self._log.append(payload, cause=cause)
+        seq = log.append(payload, cause=cause)
+        self._records.add(log, seq, self.clock.ms, payload)
+        return seq
 
     _zxid = 0
 

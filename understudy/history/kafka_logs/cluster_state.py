@@ -21,6 +21,7 @@ from understudy.foundation.eventlog.records import (
 from understudy.history.kafka_logs.broker_node import BrokerNode, HeldAnswer, Takeover
 from understudy.history.kafka_logs.clock_offsets import ONE_MACHINE, ImportedClocks, clock_of_broker
 from understudy.history.kafka_logs.survey import EntryKind
+from understudy.history.kafka_logs.written_records import WrittenRecords
 
 LEADERSHIP_REPEATED = "states of LeadershipWritten: recorded already"
 _LEADERSHIP_WITHOUT_LEADER = "states of LeadershipWritten: the line lacks the leader, as do the lines before"
@@ -50,6 +51,7 @@ class ImportedCluster:
         left_out: how many records are left out because the logs lack something they need, by record and reason.
         states: the newest state of each partition.
         topics: the assignments in ZooKeeper's transaction log.
+        records: the records that show which others are missing.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class ImportedCluster:
         self._nodes: dict[int, BrokerNode] = {}
         self.clocks = clocks
         self._described = described
+        self.records = WrittenRecords()
 
     def node(self, broker: int) -> BrokerNode:
         if broker not in self._nodes:
@@ -88,6 +91,7 @@ class ImportedCluster:
                 left_out=self.left_out,
                 clock=self.clocks.of(clock_of_broker(broker)),
                 described=self._take_description,
+                records=self.records,
             )
         return self._nodes[broker]
 

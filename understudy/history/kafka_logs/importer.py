@@ -35,6 +35,7 @@ from understudy.history.kafka_logs.statements import IDENT, Line, Statement
 from understudy.history.kafka_logs.survey import EntryKind
 from understudy.history.kafka_logs.transactions import DatedTransaction, Logged, TransactionImporter, dated
 from understudy.history.kafka_logs.wrapping import LogError
+from understudy.history.reading.missing import MissingRecords
 from understudy.history.reading.transaction_log import MalformedTransactionLog, first_zxid, iterate_transaction_logs
 from understudy.history.writing import counted
 
@@ -84,7 +85,7 @@ class ImportReport:
         samples: a few entries that were not understood, by class.
         left_out: records that were not written because the logs lack something they need, by record and reason.
         clocks: the wall clocks of brokers and ZooKeeper; none if they were taken as one.
-        lost: the stretches whose lines are missing.
+        missing: the records that are missing of the run, as `understudy replay` finds them.
         notes: facts about the logs, in words.
     """
 
@@ -99,7 +100,7 @@ class ImportReport:
     samples: dict[str, list[str]] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
     clocks: ImportedClocks = ONE_MACHINE
-    lost: tuple[LostStretch, ...] = ()
+    missing: tuple[MissingRecords, ...] = ()
     notes: list[str] = field(default_factory=list)
 
 
@@ -135,7 +136,7 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
         clocks=clocks,
         described=_description(clocks, lost),
     )
-    report = ImportReport(run=cluster.run, brokers=(), clocks=clocks, lost=lost)
+    report = ImportReport(run=cluster.run, brokers=(), clocks=clocks)
     transactions = TransactionImporter(cluster)
     try:
         for ms, _, item in chain((first,), items):
@@ -147,6 +148,7 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
         cluster.close()
     report.brokers = cluster.brokers
     report.records = cluster.written
+    report.missing = cluster.records.missing()
     report.left_out = cluster.left_out
     report.lines = sum(source.lines for source in logs.sources)
     report.transactions = transactions.transactions

@@ -30,9 +30,11 @@ def missing(
     """Import the logs of some brokers, with ZooKeeper's or without, and return the records that are missing."""
     files = [(broker, file) for broker in brokers for file in sorted((logs / f"broker-{broker}").glob(kinds))]
     zookeeper_log = logs / "version-2" if has_zookeeper else None
-    import_logs(LogInputs(files=files, pattern=LinePattern(), zookeeper_log=zookeeper_log), folder)
+    report = import_logs(LogInputs(files=files, pattern=LinePattern(), zookeeper_log=zookeeper_log), folder)
     (run,) = read_runs(find_files([folder])[0]).runs.values()
-    return find_missing(run)
+    found = find_missing(run)
+    assert report.missing == found
+    return found
 
 
 @pytest.mark.parametrize(
