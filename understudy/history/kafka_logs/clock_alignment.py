@@ -6,6 +6,7 @@ of the run is the wall clock that most others fit. A clock that does not fit is 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -19,6 +20,9 @@ from understudy.history.reading.findings import CLOCKS_CONTRADICT
 
 MOST_POINTS: Final = 128
 """Maximum number of times of a clock at which its uncertainty is kept, beside those at which its offset turns."""
+
+_FIRST: Final = re.compile(r" incarnation 1\b")
+"""A broker has one wall clock, whatever process reads it."""
 
 
 def aligned_clocks(pairs: ClockPairs) -> ImportedClocks:
@@ -52,7 +56,7 @@ def aligned_clocks(pairs: ClockPairs) -> ImportedClocks:
             )
             clock = clock._replace(points=_with_bounds(clock, band), evidence=evidence_of)
         found.append(ImportedClock(name, clock, pairs.pairs[name], *spans[name]))
-    contradictions = [finding.what for finding in free.findings if finding.kind == CLOCKS_CONTRADICT]
+    contradictions = [_FIRST.sub("", finding.what) for finding in free.findings if finding.kind == CLOCKS_CONTRADICT]
     return ImportedClocks(found, contradictions=contradictions)
 
 

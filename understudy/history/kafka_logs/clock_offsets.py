@@ -72,6 +72,8 @@ class ImportedClock(NamedTuple):
             text += "; they do not bound it from both sides, so it is taken to be right within a second"
         elif self.pairs < FEW_PAIRS:
             text += "; these are few"
+        elif max(point.within_us for point in points) > NOTED_DIFFERENCE_US:
+            text += "; these are far apart"
         if max(abs(point.offset_us) for point in points) > NOTED_DIFFERENCE_US:
             text += "; this wall clock is wrong, or the others are"
         return text
