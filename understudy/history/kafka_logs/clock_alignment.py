@@ -63,13 +63,17 @@ def aligned_clocks(pairs: ClockPairs) -> ImportedClocks:
 def _largest_fitting(numbers: Mapping[Incarnation, int], bounds: PairBounds) -> list[Incarnation]:
     """Return the most clocks of which each two may show the same time, brokers first."""
     order = sorted(numbers, key=lambda name: (name[0] == ZOOKEEPER, numbers[name]))
+    fit = {  # one reference after the other: the bounds to a new one are expensive
+        one: {other for other in order if other != one and _fit(bounds.band(numbers[one], numbers[other]))}
+        for one in order
+    }
     best: list[Incarnation] = []
     for first in order:
         if first[0] == ZOOKEEPER and best:
             break
         found = [first]
         for name in order:
-            if name != first and all(_fit(bounds.band(numbers[other], numbers[name])) for other in found):
+            if name != first and all(name in fit[other] for other in found):
                 found.append(name)
         if len(found) > len(best):
             best = found

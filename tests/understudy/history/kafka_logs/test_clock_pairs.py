@@ -34,8 +34,8 @@ REGISTERED = (
 )
 SENT = "{} INFO [Controller id=1 epoch=5] Sending UpdateMetadata request to brokers Set(2) for {} partitions"
 UPDATED = (
-    "{} INFO [Broker id=2] Add {} partitions and deleted 0 partitions from metadata cache in response to UpdateMetadata "
-    "request sent by controller 1 epoch 5 with correlation id {}"
+    "{} INFO [Broker id=2] Add {} partitions and deleted 0 partitions from metadata cache in response to "
+    "UpdateMetadata request sent by controller 1 epoch 5 with correlation id {}"
 )
 
 
