@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from understudy.checks.history import OpKind, ZnodeTransaction
+from understudy.foundation.cluster.grouping import grouped
 from understudy.history.kafka_logs.clock_offsets import ZOOKEEPER, clock_of_broker, clock_of_transaction
 from understudy.history.kafka_logs.entries import Entry
 from understudy.history.kafka_logs.kafka_text import ISR_AND_VERSION, LEADER_AND_ISR, LEADER_ISR_AND_EPOCH, session_id
@@ -35,6 +36,8 @@ MOST_HELD: Final = 100
 UNKNOWN_EPOCH: Final = -1
 
 _Fact: TypeAlias = tuple[object, ...]
+_TRANSACTIONS: Final = ("state", "registration", "session", "closed")
+"""Facts that are transactions of ZooKeeper."""
 _EVENT_LINES: Final = {
     "kafka.server.KafkaServer": r"(?P<shutdown>Starting controlled shutdown)",
     "kafka.zk.KafkaZkClient": (
@@ -80,6 +83,8 @@ _STATE_CHANGES: Final = tuple(
         rf"Partition (?P<removed>\S+) state changed to {LEADER_ISR_AND_EPOCH}",
     )
 )
+_STATE_CHANGES_OF: Final = grouped((one.pattern.split(" ", 1)[0], one) for one in _STATE_CHANGES)
+"""The patterns by the first word of the line."""
 _LINES: Final = {logger: re.compile(pattern, re.DOTALL) for logger, pattern in _EVENT_LINES.items()}
 _EPOCH: Final = re.compile(r"(\d+) -> (\d+)")
 _CONTROLLER_IDENT: Final = re.compile(r"Controller id=\d+ epoch=(?P<epoch>\d+)")
@@ -141,13 +146,17 @@ class _Sent:
 class ClockPairs:
     """The pairs of all logs, gathered one broker after the other.
 
+    Args:
+        has_zookeeper: whether ZooKeeper's transactions will be added.
+
     Attributes:
         evidence: the pairs, as `align` reads them.
         pairs: the number of pairs of each clock.
         registered: the broker epochs of each broker that its own log has.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_zookeeper: bool = True) -> None:
+        self._has_zookeeper = has_zookeeper
         self.evidence = ClockEvidence()
         self.pairs: Counter[Incarnation] = Counter()
         self._sightings: dict[tuple[int, Incarnation, frozenset[EntryKind], bool], tuple[Sighting, Sighting]] = {}
@@ -221,10 +230,14 @@ class ClockPairs:
 
     def before(self, fact: _Fact, clock: Incarnation, ms: int) -> None:
         """Add the line before the fact that `both` adds."""
+        if not self._has_zookeeper and fact[0] in _TRANSACTIONS:
+            return
         self.earlier((*fact, "before"), clock, ms)
 
     def after(self, fact: _Fact, clock: Incarnation, ms: int) -> None:
         """Add the line after the fact that `both` adds."""
+        if not self._has_zookeeper and fact[0] in _TRANSACTIONS:
+            return
         self.later((*fact, "after"), clock, ms)
 
     def saw_acting(self, sighting: Sighting) -> None:
@@ -353,7 +366,7 @@ class _BrokerScan:
         if entry.logger == STATE_CHANGE:
             ident = IDENT.match(entry.message)
             text = entry.message if ident is None else entry.message[ident.end() :]
-            for pattern in _STATE_CHANGES:
+            for pattern in _STATE_CHANGES_OF.get(text.partition(" ")[0], ()):
                 if (found := pattern.match(text)) is not None:
                     self._state_change(entry.ms, "" if ident is None else ident["ident"], found)
                     return

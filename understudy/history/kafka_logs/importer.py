@@ -158,7 +158,7 @@ def import_logs(inputs: LogInputs, output: Path, *, run: str = "") -> ImportRepo
 
 def _pairs(inputs: LogInputs, logs: FoundLogs) -> ClockPairs:
     """Read all logs once for what bounds their clocks. Raises LogError."""
-    pairs = ClockPairs()
+    pairs = ClockPairs(has_zookeeper=inputs.zookeeper_log is not None)
     for broker, sources in grouped((source.broker, source) for source in logs.sources).items():
         own = (LogSource(broker, source.parts).entries(inputs.pattern) for source in sources)
         pairs.add_broker(broker, heapq.merge(*own, key=lambda entry: entry.ms))
