@@ -55,7 +55,9 @@ def aligned_clocks(pairs: ClockPairs) -> ImportedClocks:
                 kind for kind in (free.clocks.of(name).evidence, free.clocks.of(anchor).evidence) if kind != REFERENCE
             )
             clock = clock._replace(points=_with_bounds(clock, band), evidence=evidence_of)
-        found.append(ImportedClock(name, clock, pairs.pairs[name], *spans[name]))
+        offsets = {point.offset_us for point in clock.points}
+        steady_us = offsets.pop() if len(offsets) == 1 else None
+        found.append(ImportedClock(name, clock, pairs.pairs[name], *spans[name], steady_us))
     contradictions = [_FIRST.sub("", finding.what) for finding in free.findings if finding.kind == CLOCKS_CONTRADICT]
     return ImportedClocks(found, contradictions=contradictions)
 

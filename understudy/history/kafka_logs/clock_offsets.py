@@ -36,6 +36,7 @@ class ImportedClock(NamedTuple):
         clock: what has to be added to it for the time of the run, and by how much that may be wrong.
         pairs: the number of pairs that bound it.
         first_us: its first time; `last_us`: its last.
+        steady_us: the offset if it is the same at all times, else None.
     """
 
     name: Incarnation
@@ -43,14 +44,17 @@ class ImportedClock(NamedTuple):
     pairs: int
     first_us: int
     last_us: int
+    steady_us: int | None = None
 
     def run_ms(self, ms: float) -> float:
         """Return the time of the run at a time of this clock."""
-        return self.clock.time_us(round(ms * 1000)) / 1000
+        us = round(ms * 1000)
+        return (self.clock.time_us(us) if self.steady_us is None else us + self.steady_us) / 1000
 
     def wall_ms(self, run_ms: float) -> float:
         """Return the time of this clock at a time of the run; a whole millisecond if it is as close as rounding is."""
-        us = self.clock.clock_us(round(run_ms * 1000))
+        run_us = round(run_ms * 1000)
+        us = self.clock.clock_us(run_us) if self.steady_us is None else run_us - self.steady_us
         whole_ms = round(us / 1000)
         return float(whole_ms) if abs(us - whole_ms * 1000) <= 2 else us / 1000
 
