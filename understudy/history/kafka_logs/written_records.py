@@ -22,7 +22,7 @@ from understudy.foundation.eventlog.records import (
     type_name,
 )
 from understudy.history.reading.missing import MissingRecords, find_missing
-from understudy.history.reading.run_records import RunRecords
+from understudy.history.reading.run_builder import run_records_of
 
 _NAMING: Final = (BrokerRegistered, BrokersChanged, ControllerElected, ControllerReady, ElectionLost, RunDescribed)
 """Record types that name nodes or epochs."""
@@ -60,7 +60,7 @@ class WrittenRecords:
         """Return the records that are missing of the run, as `find_missing` finds them in all of its records."""
         last = (_envelope(name, written) for name, written in self._last.items())
         kept = {(record.node, record.incarnation, record.seq): record for record in (*self._kept, *last)}
-        return find_missing(RunRecords.from_envelopes(kept.values(), sequences=())) if kept else ()
+        return find_missing(run_records_of(kept.values(), sequences=())) if kept else ()
 
 
 def _envelope(name: tuple[str, int], written: _Written) -> Envelope:

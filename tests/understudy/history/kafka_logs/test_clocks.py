@@ -92,6 +92,19 @@ def figures(metrics: RunMetrics) -> dict[str, object]:
         for table, of_table in rows.items()
         for number, row in enumerate(of_table)
         for name, value in msgspec.structs.asdict(row).items()
+        if name != "doubt"
+    }
+
+
+def in_doubt(metrics: RunMetrics) -> set[str]:
+    """Return the figures that the order of two clocks could change, by table and column."""
+    rows = {"totals": [metrics.totals], "reigns": metrics.reigns, "failovers": metrics.failovers}
+    rows |= {"partitions": metrics.partitions}
+    return {
+        f"{table}[{number}].{name}"
+        for table, of_table in rows.items()
+        for number, row in enumerate(of_table)
+        for name in row.doubt
     }
 
 
@@ -99,8 +112,11 @@ def assert_same_within_the_uncertainty(found: Imported, expected: Imported) -> N
     """Each figure with ± differs by at most that, other times by at most the largest one, and nothing else differs."""
     here, there = figures(found.metrics), figures(expected.metrics)
     assert here.keys() == there.keys()
+    open_figures = in_doubt(found.metrics)
     for name, value in there.items():
         value_here = here[name]
+        if name in open_figures:
+            continue
         if name.endswith("_within_ms") or name in ("totals[0].records", "totals[0].started_ms"):
             continue
         if not isinstance(value, float) or not isinstance(value_here, float):

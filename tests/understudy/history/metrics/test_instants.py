@@ -17,8 +17,13 @@ def on_three_machines(logs: Logs) -> RunRecords:
     """Broker 2 is on another machine, within 1 ms, and broker 3 on a third one, within 0.5 ms."""
     clocks = [
         MachineClock("host-1", "a", (ClockPoint(0, 0, 0),), "reference"),
-        MachineClock("host-2", "b", (ClockPoint(0, 5_000, 1_000), ClockPoint(9_000_000, 5_010, 1_000)), "messages"),
-        MachineClock("host-3", "c", (ClockPoint(0, -7_000, 500),), "zxids"),
+        MachineClock(
+            "host-2",
+            "b",
+            (ClockPoint(0, 5_000, 1_000), ClockPoint(90_000_000, 5_010, 1_000)),
+            "messages",
+        ),
+        MachineClock("host-3", "c", (ClockPoint(0, -7_000, 500), ClockPoint(90_000_000, -7_000, 500)), "zxids"),
     ]
     run = run_records_of(read_lines(logs.lines).records)
     run.clocks = RunClocks(clocks, {("broker-2", 1): 1, ("broker-2", 2): 1, ("broker-3", 1): 2})
