@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.extras import require
-from understudy.history.metrics.completeness import IncompleteRunsLeftOut, first_evidence
+from understudy.history.metrics.incomplete_runs import IncompleteRunsLeftOut, first_evidence
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
 from understudy.history.report.replay import replay_in_python
 from understudy.page.export import page_of

@@ -15,7 +15,7 @@ from devtools.pages.source import ROOT
 from tests.foundation.eventlog.stories import killed_controller
 from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.incomplete import EVIDENCE, let_be_incomplete
-from understudy.history.metrics.completeness import IncompleteRunsLeftOut
+from understudy.history.metrics.incomplete_runs import IncompleteRunsLeftOut
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.notebook import NoCompleteRun
 from understudy.page.export import page_of

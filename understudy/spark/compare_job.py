@@ -33,7 +33,7 @@ from understudy.history.compare.groups import (
 from understudy.history.lake.columns import MISSING
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.manifest import is_lake
-from understudy.history.metrics.completeness import first_evidence, older_row
+from understudy.history.metrics.incomplete_runs import first_evidence, older_row
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, Failover, Missing, Settings, Table, Totals
 from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
 from understudy.spark.lake_tables import read_lake

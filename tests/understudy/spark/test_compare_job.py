@@ -20,7 +20,7 @@ from understudy.history.compare.groups import CannotCompare, command_in_lake, ob
 from understudy.history.lake import ingest as ingesting
 from understudy.history.lake import parts
 from understudy.history.lake.lake import Lake
-from understudy.history.metrics.completeness import NOT_JUDGED
+from understudy.history.metrics.incomplete_runs import NOT_JUDGED
 from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import find_logs
 from understudy.spark.compare_job import TABLES_READ, compare_tables, read_tables

@@ -21,7 +21,7 @@ from understudy.history.lake.columns import RUN_TABLES
 from understudy.history.lake.ingest import find_logs, ingest, remove
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.manifest import LakeError
-from understudy.history.metrics.completeness import IncompleteRunsLeftOut
+from understudy.history.metrics.incomplete_runs import IncompleteRunsLeftOut
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.spark import read_lake, read_records
 from understudy.spark.context import SparkFailed

@@ -18,7 +18,7 @@ from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake.columns import FINDINGS, MISSING, RUN, RUN_TABLES, TOTALS
 from understudy.history.lake.manifest import LakeError, NotALake, Part, RunEntry, read_newest
 from understudy.history.lake.parts import RECORDS, TABLES_FOLDER, path_of, schema_digest, schema_of
-from understudy.history.metrics.completeness import NOT_JUDGED, IncompleteRunsLeftOut, first_evidence, older_row
+from understudy.history.metrics.incomplete_runs import NOT_JUDGED, IncompleteRunsLeftOut, first_evidence, older_row
 from understudy.history.metrics.metric_tables import TABLES, Missing, RunMetrics, Table
 from understudy.history.reading.findings import LogFinding
 

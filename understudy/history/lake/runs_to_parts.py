@@ -14,7 +14,7 @@ from understudy.history.lake.manifest import Part, RunEntry
 from understudy.history.lake.parts import TABLES_FOLDER, PartWriter
 from understudy.history.lake.record_rows import RecordRows
 from understudy.history.metrics import row_tables
-from understudy.history.metrics.completeness import first_evidence
+from understudy.history.metrics.incomplete_runs import first_evidence
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.row_tables import ROW_TABLES
 from understudy.history.reading.file_marks import FileMark, mark

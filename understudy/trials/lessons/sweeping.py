@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from understudy.history.metrics.completeness import first_evidence
+from understudy.history.metrics.incomplete_runs import first_evidence
 from understudy.history.metrics.metric_tables import RunMetrics
 from understudy.history.report.replay import replay_in_python
 from understudy.trials.lessons.document import SweepPlan

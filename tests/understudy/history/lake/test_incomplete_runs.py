@@ -14,7 +14,7 @@ from tests.understudy.history.lake.lakes import content, take
 from understudy.history.lake import ingest as ingesting
 from understudy.history.lake import parts
 from understudy.history.lake.lake import INCOMPLETE_UNKNOWN, NEEDED_AGAIN, AllIncomplete, Lake
-from understudy.history.metrics.completeness import NOT_JUDGED, IncompleteRunsLeftOut
+from understudy.history.metrics.incomplete_runs import NOT_JUDGED, IncompleteRunsLeftOut
 
 
 @pytest.fixture

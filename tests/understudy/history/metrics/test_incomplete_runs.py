@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.history.metrics.completeness import first_evidence, older_row
+from understudy.history.metrics.incomplete_runs import first_evidence, older_row
 from understudy.history.metrics.metric_tables import Missing
 
 
