@@ -36,8 +36,8 @@ DOUBT = """\
 ## Missing records
 
 The table `missing` has the stretches in which records of the run are missing. The column `doubt` of each row names the
-columns of the row that could have other values if no record were missing; it is empty in a complete run. A page has a
-sign at such a figure:
+columns of the row that could have other values if no record were missing; it is empty in a complete run on one clock. A
+page has a sign at such a figure:
 
 """
 
@@ -99,6 +99,10 @@ because the clocks of the machines are aligned only to a certain extent (the tab
 are on one clock, and null if the time is. Times within one process, such as the takeover, have no such column. A page
 shows `6,012.3 ± 1.4 ms`, with no more digits than that justifies, and `< 2.8 ms` for a time that is smaller than its
 uncertainty.
+
+The order of two records on different clocks decides what ended a reign, which node noticed it and when a broker was
+down. If both are so close that the clocks leave it open, the columns that follow from it are also in `doubt`, in
+`totals`, `reigns`, `failovers` and `partitions`. The row tables have the uncertainty of times, and not this mark.
 
 """
 

@@ -27,7 +27,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A row of a table. All times are milliseconds, to the microsecond; `None` if the run has no such number."""
 
     doubt: tuple[str, ...] = ()
-    """The columns of this row that could have other values if no record of the run were missing, sorted."""
+    """The columns of this row that could have other values if no record of the run were missing, or if its clocks were
+    a little different, sorted."""
 
 
 DEFINITIONS = 2
