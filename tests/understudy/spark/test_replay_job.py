@@ -79,7 +79,7 @@ def assert_same_replay(session: SparkSession, paths: Iterable[Path]) -> Replay:
 
 def with_the_tolerant_reader(paths: list[Path]) -> Replay:
     reading = read(paths)
-    runs = tuple(measure(run, records) for run, records in by_run(reading.records).items())
+    runs = tuple(measure(run, records, reading.sequences) for run, records in by_run(reading.records).items())
     return Replay(runs=runs, findings=reading.findings, lines=reading.lines, engine="measure")
 
 
