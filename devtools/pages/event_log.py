@@ -68,21 +68,6 @@ Brokers that are started by a `server.properties` without that key have no testb
 shows only if the broker was started again, or if another log has what the lost records describe, such as a request that
 was answered. The end of the last log of a broker that was killed cannot be verified, and faults are not on record.
 
-## The first and the last record
-
-Each log begins with [`ProcessStarted`](#processstarted). Its `boot` says which monotonic clock the log has, its
-`after_seq` how far the log of the incarnation before came, and `has_testbed` that the run's faults are on record: the
-broker's key `understudy.run.testbed`, which `understudy up`, experiments and docker-compose.yml set.
-
-A process that ends by itself writes [`ProcessExiting`](#processexiting) last. One that is killed leaves no last record,
-so its log alone cannot show whether its end is missing. The testbed attests it: before its own `ProcessExiting` it
-writes a [`LogSeen`](#logseen) for each node whose log it can read. A verb on the containers of docker-compose.yml, and
-the service that describes their run, are testbeds of their own, with an incarnation each.
-
-Brokers that are started by a `server.properties` without that key have no testbed. Then a log that has lost its end
-shows only if the broker was started again, or if another log has what the lost records describe, such as a request that
-was answered. The end of the last log of a broker that was killed cannot be verified, and faults are not on record.
-
 ## Records that are missing
 
 `understudy/history/reading/missing.py` finds out for each run which records are missing, and names the node, the

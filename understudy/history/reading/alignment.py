@@ -223,7 +223,6 @@ class _Solver:
         ]
         self._bounds: list[Bound] = []
         self._evidence_of: dict[int, str] = {0: REFERENCE}
-        self._clocks: dict[int, MachineClock] = {}
         self._other: tuple[int, TimeBounds] | None = None
         """A reference that is not the first, and the bounds of all clocks in its time."""
         self.findings: list[LogFinding] = []
@@ -254,15 +253,11 @@ class _Solver:
 
     def clock(self, number: int) -> MachineClock:
         """Return a clock with an offset in its bounds."""
-        if number not in self._clocks:
-            group = self._groups[number]
-            if number:
-                points = offset_points(self._bounded.bands(number))
-                evidence = self._evidence_of[number]
-                self._clocks[number] = MachineClock(_machine(group), group.boot, points, evidence)
-            else:
-                self._clocks[number] = _reference(group)
-        return self._clocks[number]
+        group = self._groups[number]
+        if number == 0:
+            return _reference(group)
+        points = offset_points(self._bounded.bands(number))
+        return MachineClock(_machine(group), group.boot, points, self._evidence_of[number])
 
     def band(self, reference: int, clock: int) -> list[TimeBand]:
         """Return the band of a clock in the time of another; a reference that is not the first takes some time."""

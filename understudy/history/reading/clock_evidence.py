@@ -7,7 +7,6 @@ Kept are open messages, and of each two incarnations the narrowest bounds by str
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -29,6 +28,7 @@ from understudy.foundation.eventlog.records import (
     ZkWriteDone,
 )
 from understudy.history.reading.clocks import Incarnation
+from understudy.history.reading.run_records import micros
 
 MOST_STRETCHES: Final = 512
 """Maximum number of stretches of time for which the narrowest bound between two incarnations is kept."""
@@ -330,10 +330,6 @@ def _request(server: str, data: RequestSent | RequestReceived) -> _Message:
         data.controller_epoch,
         data.broker_epoch,
     )
-
-
-def micros(ms: float) -> int:
-    return math.floor(ms * 1000 + 0.5)
 
 
 def _thin(pairs: list[tuple[int, int]]) -> None:
