@@ -17,6 +17,7 @@ from understudy.clusters.processes.local_broker import LocalBroker as BrokerUnde
 from understudy.clusters.testing.cluster_under_test import ClusterUnderTest, Condition
 from understudy.clusters.testing.conditions import controller_change, isr, leader_change, point_reached
 from understudy.clusters.testing.faults import RecordedFault
+from understudy.testing.simulated_tests.decorator import simulated
 
 __all__ = [
     "AnswerHandle",
@@ -32,4 +33,5 @@ __all__ = [
     "isr",
     "leader_change",
     "point_reached",
+    "simulated",
 ]

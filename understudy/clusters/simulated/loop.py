@@ -259,10 +259,14 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     ) -> asyncio.Task[Any]:
         task: _Task[Any] = _Task(coro, loop=self, name=None if name is None else str(name), context=context)
         task.process = _process.get() if context is None else context.get(_process)
+        self.keep(task)
+        return task
+
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Keep a task until it is done: no `finally:` of a killed process runs because its tasks are collected."""
         self._tasks.append(task)
         if len(self._tasks) > self._sweep_at:
             self._sweep()
-        return task
 
     def _sweep(self) -> None:
         """Drop finished tasks; one with an exception that was never retrieved reports it now, through its finaliser."""

@@ -14,7 +14,9 @@ import functools
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from understudy.clusters.simulated.links import Link
 from understudy.clusters.simulated.loop import Process, SimulatedLoop, resolve
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.simulated.request_faults import RequestFaults
@@ -33,32 +35,7 @@ _PIECE_GAP_S = 0.001
 _DUPLICATE_S = 5.0
 """Time for which the second connection of a duplicated request stays open."""
 _FIRST_EPHEMERAL_PORT = 20_000
-_LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "0.0.0.0")
-
-
-@dataclass(slots=True)
-class _Link:
-    """One direction between two nodes: its latency, and the packets that it holds while it is cut."""
-
-    latency_ms: float
-    delay_ms: float = 0.0
-    """Milliseconds that an injected fault adds to the latency."""
-    cut: bool = False
-    is_refusing: bool = False
-    """Whether connections that the source opens are refused."""
-    bytes_per_s: float = 0.0
-    """Number of bytes that arrive in a second on each connection; 0 for no limit."""
-    piece_bytes: int = 0
-    """Size of the pieces in which it carries bytes; 0 for no splitting."""
-    held: deque[Callable[[], None]] = field(default_factory=deque)
-
-    def heal(self) -> None:
-        """Send the held packets, and let new ones pass. Harmless if the link is not cut."""
-        if self.cut:
-            self.cut = False
-            held, self.held = self.held, deque()
-            for send in held:
-                send()
+LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "0.0.0.0")
 
 
 class SimulatedNetwork:
@@ -71,10 +48,10 @@ class SimulatedNetwork:
         self.messages = 0
         self._seed = seed
         self._latency_ms = latency_ms
-        self._links: dict[tuple[str, str], _Link] = {}
+        self._links: dict[tuple[str, str], Link] = {}
         self._jitter = derived(seed, "network", "jitter")
         self._fragments = derived(seed, "network", "fragments")
-        self.servers: dict[tuple[str, int], SimulatedServer] = {}
+        self.servers: dict[tuple[str, int], ListeningSocket] = {}
         """The listening sockets, by node and port."""
         self._connections: dict[SimulatedConnection, None] = {}
         self.requests = RequestFaults()
@@ -121,10 +98,10 @@ class SimulatedNetwork:
         for link in self._links_from(sources, destinations):
             link.is_refusing = is_refusing
 
-    def _links_from(self, sources: Collection[str], destinations: Collection[str]) -> list[_Link]:
+    def _links_from(self, sources: Collection[str], destinations: Collection[str]) -> list[Link]:
         return [self._link(source, other) for source in sources for other in destinations if source != other]
 
-    def _both_ways(self, one_side: Collection[str], other_side: Collection[str]) -> list[_Link]:
+    def _both_ways(self, one_side: Collection[str], other_side: Collection[str]) -> list[Link]:
         return [*self._links_from(one_side, other_side), *self._links_from(other_side, one_side)]
 
     def heal(self) -> None:
@@ -153,16 +130,16 @@ class SimulatedNetwork:
 
     # ------------------------------------------------------------------ links
 
-    def _link(self, source: str, destination: str) -> _Link:
+    def _link(self, source: str, destination: str) -> Link:
         link = self._links.get((source, destination))
         if link is None:
             low, high = (_LOOPBACK_MS, _LOOPBACK_MS) if source == destination else self._latency_ms
             draw = derived(self._seed, "network", source, destination)
-            link = self._links[source, destination] = _Link(draw.uniform(low, high))
+            link = self._links[source, destination] = Link(draw.uniform(low, high))
         return link
 
     def carry(
-        self, link: _Link, sender: SimulatedConnection | None, arrive: Callable[[], None], *, size: int = 0
+        self, link: Link, sender: SimulatedConnection | None, arrive: Callable[[], None], *, size: int = 0
     ) -> None:
         """Call `arrive` after the link's delay, or once the link is healed.
 
@@ -201,7 +178,7 @@ class SimulatedNetwork:
 
         While a link between the two nodes is cut, `opened` is not set.
         """
-        destination = process.name if host in _LOCAL_HOSTS else host
+        destination = process.name if host in LOCAL_HOSTS else host
         there, back = self._link(process.name, destination), self._link(destination, process.name)
 
         def arrive() -> None:
@@ -223,6 +200,10 @@ class SimulatedNetwork:
             near.close()
         else:
             opened.set_result(near)
+
+    def free_port(self, node: str) -> int:
+        """A port of a node on which no process listens."""
+        return next(free for free in range(_FIRST_EPHEMERAL_PORT, 65_536) if (node, free) not in self.servers)
 
     def forget(self, connection: SimulatedConnection) -> None:
         self._connections.pop(connection, None)
@@ -257,13 +238,29 @@ class NodeNetwork:
     async def bind(self, host: str, port: int, serve: Callable[[Connection], Awaitable[None]]) -> ServerSocket:
         node, servers = self._process.name, self._network.servers
         if port == 0:
-            port = next(free for free in range(_FIRST_EPHEMERAL_PORT, 65_536) if (node, free) not in servers)
-        if host not in (*_LOCAL_HOSTS, node):
+            port = self._network.free_port(node)
+        if host not in (*LOCAL_HOSTS, node):
             raise ConnectionFailed(f"{host}:{port} cannot be bound: {node} has no such address")
         if (node, port) in servers:
             raise ConnectionFailed(f"{node}:{port} cannot be bound: the address is in use")
         server = servers[node, port] = SimulatedServer(self._network, self._process, port, serve)
         return server
+
+
+class ListeningSocket(Protocol):
+    """A listening socket of a process."""
+
+    process: Process
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether a connection that arrives now is opened, and not refused."""
+
+    def connected(self, connection: SimulatedConnection) -> None:
+        """Take a new connection."""
+
+    def stop_listening(self) -> None:
+        """Close the socket and the connections that it has not accepted."""
 
 
 @dataclass(slots=True, eq=False)
@@ -329,7 +326,7 @@ class SimulatedConnection:
     other: SimulatedConnection
 
     def __init__(
-        self, network: SimulatedNetwork, process: Process, link: _Link, peer: str, *, has_opened: bool = False
+        self, network: SimulatedNetwork, process: Process, link: Link, peer: str, *, has_opened: bool = False
     ) -> None:
         self.process = process
         self.has_opened = has_opened
@@ -346,6 +343,8 @@ class SimulatedConnection:
         self._ended: str | None = None
         """Ending of the connection by the other end: `closed` or `reset`; None if it has not ended it."""
         self._reader: asyncio.Future[None] | None = None
+        self.changed: Callable[[], None] | None = None
+        """Called when bytes or an ending have arrived, or there is room for more bytes to send; for `read_now`."""
         self._in_transit_bytes = 0
         self._writers: deque[asyncio.Future[None]] = deque()
         self._holds = 0
@@ -360,10 +359,19 @@ class SimulatedConnection:
         return self.process.name, self.other.process.name
 
     async def send(self, data: bytes) -> None:
-        while self._open and self._in_transit_bytes > BUFFER_BYTES:
+        while self._open and not self.has_room:
             writer = self._network.loop.create_future()
             self._writers.append(writer)
             await writer
+        self.send_now(data)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether `send` does not wait."""
+        return self._in_transit_bytes <= BUFFER_BYTES
+
+    def send_now(self, data: bytes) -> None:
+        """Send without waiting for room. Raises ConnectionLost as `send`."""
         if not self._open or self._ended == "reset":
             raise ConnectionLost(f"the connection to {self.peer} is over")
         if data:
@@ -376,17 +384,27 @@ class SimulatedConnection:
                 self.transmit(data)
 
     async def receive(self) -> bytes:
-        while not self._received:
-            if self._ended == "closed" and self._open:
-                return b""
-            if self._ended is not None or not self._open:
-                raise ConnectionLost(f"the connection to {self.peer} was {self._ended or 'closed on this side'}")
+        while (data := self.read_now()) is None:
             self._reader = self._network.loop.create_future()
             try:
                 await self._reader
             finally:
                 self._reader = None
+        return data
+
+    def read_now(self) -> bytes | None:
+        """Return bytes that have arrived, nothing (b"") if the other end has closed the connection, or None to wait.
+
+        Raises:
+            ConnectionLost: the connection was reset, or closed on this side.
+        """
         received = self._received
+        if not received:
+            if self._ended == "closed" and self._open:
+                return b""
+            if self._ended is not None or not self._open:
+                raise ConnectionLost(f"the connection to {self.peer} was {self._ended or 'closed on this side'}")
+            return None
         data = b"".join(received) if len(received) > 1 else received[0]
         received.clear()
         size = len(data)
@@ -397,11 +415,17 @@ class SimulatedConnection:
         self.other.delivered(read)
         return data
 
-    def close(self) -> None:
+    def shut_down_sending(self) -> None:
+        """Send the end of the bytes; this end still receives."""
+        if self._open:
+            self._carry(lambda: self.other.end("closed"))
+
+    def close(self, *, is_reset: bool = False) -> None:
+        """Close this end. The other end is reset if `is_reset`, or if bytes that arrived here were not read."""
         if not self._open:
             return
         self._open = False
-        ending = "reset" if self._unread_bytes else "closed"
+        ending = "reset" if self._unread_bytes or is_reset else "closed"
         self._carry(lambda: self.other.end(ending))
         self._network.forget(self)
         self._wake()
@@ -474,8 +498,10 @@ class SimulatedConnection:
     def delivered(self, size: int) -> None:
         """Make room for `size` bytes that the other end has read."""
         self._in_transit_bytes -= size
-        while self._writers and self._in_transit_bytes <= BUFFER_BYTES:
+        while self._writers and self.has_room:
             resolve(self._writers.popleft(), None)
+        if self.changed is not None:
+            self.changed()
 
     def end(self, ending: str) -> None:
         """Note that the other end has closed (`closed`) or reset (`reset`) the connection."""
@@ -497,6 +523,8 @@ class SimulatedConnection:
             self._network.carry(self._link, self, arrive, size=size)
 
     def _wake(self) -> None:
+        if self.changed is not None:
+            self.changed()
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
         if not self._open or self._ended == "reset":

@@ -81,30 +81,35 @@ def draw_schedule(source: random.Random, *, brokers: int, duration_ms: int) -> S
 def _draw_fault(source: random.Random, kinds: list[str], brokers: int, now: int, until: int) -> Fault:
     kind = source.choice(kinds)
     lasts_ms = min(source.choice((50, 300, 1_500, SESSION_MS // 2, SESSION_MS + 2_500)), until - now)
-    detail = ""
-    if kind == "point-pause" or kind == "point-crash":
-        detail = source.choice(POINTS)
-    elif kind == "lost-answer":
-        detail = source.choice(("/controller", "/brokers/topics", "/brokers/ids")) + source.choice(
-            (" applied", " lost")
-        )
-    elif kind in ("cut-zookeeper", "cut-one-way"):
-        detail = source.choice(("requests", "answers", "both"))
-    elif kind == "step-clock":
-        detail = str(source.choice((-3_600_000, -5_000, 5_000, 3_600_000)))
+    detail = drawn_detail(source, kind)
     target = 0 if source.random() < 0.4 else source.randint(1, brokers)
     return Fault(at_ms=now, kind=kind, target=target, lasts_ms=lasts_ms, detail=detail)
+
+
+def drawn_detail(source: random.Random, kind: str) -> str:
+    """Draw the detail of a fault of this kind; empty if it needs none."""
+    if kind == "point-pause" or kind == "point-crash":
+        return source.choice(POINTS)
+    if kind == "lost-answer":
+        path = source.choice(("/controller", "/brokers/topics", "/brokers/ids"))
+        return path + source.choice((" applied", " lost"))
+    if kind in ("cut-zookeeper", "cut-one-way"):
+        return source.choice(("requests", "answers", "both"))
+    if kind == "step-clock":
+        return str(source.choice((-3_600_000, -5_000, 5_000, 3_600_000)))
+    return ""
 
 
 def schedule_faults(cluster: SimulatedCluster, schedule: Schedule) -> None:
     """Schedule every fault at its time from now on, and the end of all faults after them. Lets no time pass."""
     cluster.zookeeper.unknown_probability = schedule.unknown_probability
     for fault in schedule.faults:
-        cluster.after(fault.at_ms, partial(_inject, cluster, fault))
+        cluster.after(fault.at_ms, partial(inject, cluster, fault))
     cluster.after(schedule.healed_at_ms, cluster.heal)
 
 
-def _inject(cluster: SimulatedCluster, fault: Fault) -> None:
+def inject(cluster: SimulatedCluster, fault: Fault) -> None:
+    """Inject a fault now, and schedule its end. What its target does not allow now is not injected."""
     broker = cluster.broker(fault.target or cluster.controller_id() or min(cluster.broker_ids))
     others = [broker_id for broker_id in cluster.broker_ids if broker_id != broker.id]
 

@@ -1,0 +1,175 @@
+"""`VirtualWorld`: the processes of a user's code beside the brokers of one simulated cluster."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.clusters.virtual import machine
+from understudy.clusters.virtual.process_loop import ProcessLoop, new_process_loop
+from understudy.clusters.virtual.service import Service
+from understudy.clusters.virtual.transports import Addresses, ProcessNetwork, Tap
+
+TEST: Final = "test"
+"""The name of the node that runs the test itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error of a user's process that no handler has taken.
+
+    Attributes:
+        at_ms: virtual time.
+        process: the name of the process.
+        what: the error in words.
+        error: the exception; None if there is none.
+    """
+
+    at_ms: float
+    process: str
+    what: str
+    error: BaseException | None = None
+
+    def __str__(self) -> str:
+        return f"{self.at_ms / 1000:.3f} s, {self.process}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line that a user's process has logged."""
+
+    at_ms: float
+    process: str
+    level: str
+    logger: str
+    text: str
+
+
+@dataclass(slots=True)
+class VirtualWorld:
+    """The user's processes of one run.
+
+    Attributes:
+        cluster: the brokers, ZooKeeper and the network.
+        tap: sees the bytes of the connections that the processes open; None for none.
+        failures: errors that no handler of a process has taken, in order.
+        lines: what the processes have logged, in order.
+        services: by name.
+    """
+
+    cluster: SimulatedCluster
+    tap: Tap | None = None
+    failures: list[Failure] = field(default_factory=list)
+    lines: list[LogLine] = field(default_factory=list)
+    services: dict[str, Service] = field(default_factory=dict)
+    loops: list[ProcessLoop] = field(default_factory=list)
+    _numbers: Any = field(default_factory=lambda: itertools.count(1))
+    _addresses: Addresses = field(default_factory=Addresses)
+
+    def __post_init__(self) -> None:
+        machine.install()
+        machine.seed(self.cluster.seed)
+        for broker in self.cluster.brokers:
+            self._addresses.add(broker.name)
+        self._addresses.add(TEST)
+
+    # ------------------------------------------------------------------ processes
+
+    def new_process(self, name: str, incarnation: int = 1) -> ProcessLoop:
+        """Start an empty process on a node, and return its event loop."""
+        kernel = self.cluster.loop
+        process = kernel.process(name, incarnation)
+        network = ProcessNetwork(self.cluster.network, process, self._addresses, self.tap)
+        loop = new_process_loop(kernel, process, network, numbers=self._numbers, failed=self._failed)
+        self.loops.append(loop)
+        return loop
+
+    def start(
+        self, main: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], name: str | None, restarts: bool
+    ) -> Service:
+        """Start a program on a node of its own. See `Service`.
+
+        Raises:
+            ValueError: a node of this name exists.
+        """
+        name = name or self._free_name(getattr(main, "__name__", type(main).__name__))
+        if name in self.services or name == TEST or any(name == node.name for node in self.cluster.nodes):
+            raise ValueError(f"there is a node {name!r} already; give the service another name=")
+        self._addresses.add(name)
+        service = self.services[name] = Service(self, name, main, args, named, restarts=restarts)
+        service.launch()
+        return service
+
+    def _free_name(self, base: str) -> str:
+        base = base.strip("_<>").replace("_", "-") or "service"
+        names = itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2)))
+        return next(name for name in names if name not in self.services)
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Schedule an action of no process."""
+        self.cluster.after(seconds * 1000, action)
+
+    # ------------------------------------------------------------------ faults
+
+    def record(self, fault: str, target: str) -> None:
+        """Record a fault of a service in the event log; call it before the fault is injected."""
+        self.cluster.record_fault(fault, target)
+
+    def isolate(self, name: str, others: Sequence[str]) -> None:
+        self.record("isolate", name)
+        self.cluster.network.partition([name], others or self._others(name))
+
+    def delay(self, name: str, by_s: float) -> None:
+        self.record("delay" if by_s else "heal", name)
+        self.cluster.network.delay([name], self._others(name), by_s * 1000)
+
+    def heal_links(self, name: str) -> None:
+        self.record("heal", name)
+        self.cluster.network.delay([name], self._others(name), 0.0)
+        self.cluster.network.heal_between([name], self._others(name))
+
+    def cut_from_services(self, broker: str) -> None:
+        """Hold everything between a broker and the user's processes."""
+        self.cluster.network.partition([broker], [*self.services, TEST])
+
+    def heal_to_services(self, broker: str) -> None:
+        self.cluster.network.heal_between([broker], [*self.services, TEST])
+
+    def _others(self, name: str) -> list[str]:
+        nodes = [*(broker.name for broker in self.cluster.brokers), *self.services, TEST]
+        return [node for node in nodes if node != name]
+
+    # ------------------------------------------------------------------ errors and log lines
+
+    def _failed(self, loop: ProcessLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        source = context.get("task") or context.get("future") or context.get("handle") or ""
+        what = f"{context.get('message')}: {error!r} {source!r}".rstrip()
+        self.failures.append(Failure(self.cluster.now_ms, loop.process.name, what, error))
+
+    def record_exit(self, name: str, error: BaseException, *, is_expected: bool) -> None:
+        """Note that the main function of a service has raised an exception."""
+        self.record("exit", name)
+        if not is_expected:
+            self.failures.append(Failure(self.cluster.now_ms, name, f"the service has ended with {error!r}", error))
+
+    def collect_log_lines(self, level: int = logging.INFO) -> logging.Handler:
+        """Return a handler for the root logger that keeps what the user's processes log."""
+        handler = _Lines(level)
+        handler.world = self
+        return handler
+
+
+class _Lines(logging.Handler):
+    world: VirtualWorld
+
+    def emit(self, record: logging.LogRecord) -> None:
+        loop = ProcessLoop.running
+        if loop is not None:
+            world = self.world
+            line = LogLine(world.cluster.now_ms, loop.process.name, record.levelname, record.name, record.getMessage())
+            world.lines.append(line)

@@ -1,0 +1,1 @@
+"""Tests of a Kafka client in virtual time."""
