@@ -2,26 +2,80 @@
 
 from __future__ import annotations
 
+import enum
+from typing import NamedTuple
+
+from understudy.testing.simulated_tests.wire_decoding import Decoder
+from understudy.testing.simulated_tests.wire_records import Processed
+
+
+class _Kind(enum.Enum):
+    OPENED = enum.auto()
+    SENT = enum.auto()
+    RECEIVED = enum.auto()
+    CLOSED = enum.auto()
+    PROCESSED = enum.auto()
+
+
+class _Opened(NamedTuple):
+    process: str
+    incarnation: int
+    broker: str
+
 
 class WireHistory:
     """Takes what the transports of client processes send and receive. Each call appends, and decodes nothing.
 
-    Bytes are those of Kafka's protocol, decrypted if the connection uses TLS. A connection is known by a number that
-    no other one of the run has.
+    The bytes are Kafka's protocol, decrypted if the connection uses TLS. A connection is known by a number that no
+    other one of the run has. Calls come in the order of virtual time.
     """
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[_Kind, int, object, float]] = []
+        """Calls that are not decoded yet."""
+        self._decoder = Decoder()
+        self._marked: list[Processed] = []
 
     def opened(self, connection: int, process: str, incarnation: int, broker: str, at_ms: float) -> None:
         """Note a connection that a client process has opened to the address `broker`."""
-        raise NotImplementedError
+        self._waiting.append((_Kind.OPENED, connection, _Opened(process, incarnation, broker), at_ms))
 
     def sent(self, connection: int, data: bytes, at_ms: float) -> None:
         """Note bytes that a client has sent: any piece of the stream."""
-        raise NotImplementedError
+        self._waiting.append((_Kind.SENT, connection, bytes(data), at_ms))
 
     def received(self, connection: int, data: bytes, at_ms: float) -> None:
         """Note bytes that a client's transport has received: any piece of the stream."""
-        raise NotImplementedError
+        self._waiting.append((_Kind.RECEIVED, connection, bytes(data), at_ms))
 
     def closed(self, connection: int, at_ms: float) -> None:
         """Note the end of a connection, whoever ended it; harmless if it has ended before."""
-        raise NotImplementedError
+        self._waiting.append((_Kind.CLOSED, connection, None, at_ms))
+
+    def processed(self, mark: Processed) -> None:
+        """Note that a service has processed a record; the mark gets its `order` from its place in the history."""
+        self._waiting.append((_Kind.PROCESSED, 0, mark, mark.at_ms))
+
+    @property
+    def marked(self) -> list[Processed]:
+        """What services have marked as processed so far."""
+        self.decoded()
+        return self._marked
+
+    def decoded(self) -> Decoder:
+        """Decode what has come since the last call, and return all that was decoded so far."""
+        decoder = self._decoder
+        waiting, self._waiting = self._waiting, []
+        for kind, connection, what, at_ms in waiting:
+            match kind, what:
+                case _Kind.OPENED, _Opened():
+                    decoder.opened(connection, *what)
+                case _Kind.SENT, bytes():
+                    decoder.bytes_sent(connection, what, at_ms)
+                case _Kind.RECEIVED, bytes():
+                    decoder.bytes_received(connection, what, at_ms)
+                case _Kind.CLOSED, _:
+                    decoder.closed(connection, at_ms)
+                case _Kind.PROCESSED, Processed():
+                    self._marked.append(what._replace(order=decoder.next_order()))
+        return decoder

@@ -13,6 +13,7 @@ NO_ANSWER = ""
 """Error of a request that has no answer: none is expected, it is on its way, or its connection has ended."""
 NO_ERROR = "NONE"
 """Error of an answer that states success."""
+_WRITTEN = frozenset({NO_ERROR, "DUPLICATE_SEQUENCE_NUMBER"})
 
 
 class Client(NamedTuple):
@@ -73,6 +74,12 @@ class Sent(NamedTuple):
     ended_ms: float | None
     order: int
 
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether its client counts the record as written: also after DUPLICATE_SEQUENCE_NUMBER, as Kafka's `Sender`
+        does."""
+        return self.error in _WRITTEN
+
 
 class Delivered(NamedTuple):
     """One record in the answer to a client's Fetch.
@@ -81,7 +88,7 @@ class Delivered(NamedTuple):
     fetch ahead, and drop records that they have fetched when a partition is taken from them.
 
     Records that no client returns are left out: those before the offset that was requested, control records, and with
-    `read_committed` those of aborted transactions.
+    `read_committed` the records of aborted transactions.
 
     Attributes:
         group: the group of the consumer; None if it has none.
@@ -195,6 +202,7 @@ class LogRecord(NamedTuple):
     """One record in the log of a partition.
 
     Attributes:
+        has_log_append_time: whether the timestamp is the time of the leader's append.
         is_aborted: whether its transaction was aborted, or has no end yet: `read_committed` does not read it.
     """
 
@@ -206,6 +214,7 @@ class LogRecord(NamedTuple):
     producer_epoch: int
     sequence: int
     timestamp: int
+    has_log_append_time: bool = False
     is_aborted: bool = False
 
 
@@ -218,9 +227,11 @@ class FinalLog(NamedTuple):
         is_compacted: whether the topic's `cleanup.policy` includes `compact`.
         may_have_lost: why acknowledged records may be gone or replaced, such as `an unclean election`; empty if nothing
             explains a loss.
+        end: the high watermark; None if it is not known.
     """
 
     records: tuple[LogRecord, ...]
     start: int = 0
     is_compacted: bool = False
     may_have_lost: str = ""
+    end: int | None = None
