@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.records.record import Header, Record, encode_records
@@ -48,11 +48,15 @@ ORDERS = "orders"
 class Wires:
     """Writes what clients send and receive; each call takes a virtual millisecond.
 
+    Args:
+        piece_bytes: the size of the pieces in which the history gets bytes; whole frames by default.
+
     Attributes:
         logs: the logs that the history is asked with; a test may change them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, piece_bytes: int = 1 << 20) -> None:
+        self.piece_bytes = piece_bytes
         self.wire = WireHistory()
         self.logs: dict[Partition, FinalLog] = {}
         self.now_ms = 0.0
@@ -90,13 +94,17 @@ class Wire:
         self._last += 1
         self._wires.now_ms += 1
         frame = encode_request(message, version, self._last, self._client_id)
-        self._wires.wire.sent(self.number, frame, self._wires.now_ms)
+        self._pass_on(self._wires.wire.sent, frame)
         return self._last
 
     def answer(self, correlation_id: int, message: Message, version: int) -> None:
         self._wires.now_ms += 1
         frame = encode_response(api_of(message), version, correlation_id, message)
-        self._wires.wire.received(self.number, frame, self._wires.now_ms)
+        self._pass_on(self._wires.wire.received, frame)
+
+    def _pass_on(self, take: Callable[[int, bytes, float], None], frame: bytes) -> None:
+        for begin in range(0, len(frame), self._wires.piece_bytes):
+            take(self.number, frame[begin : begin + self._wires.piece_bytes], self._wires.now_ms)
 
     def close(self) -> None:
         self._wires.now_ms += 1
