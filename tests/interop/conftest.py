@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import pytest
 
+from devtools.judges.class_archive import with_class_archive
 from devtools.judges.maven import NotFetched, kafka_libs
 from tests.interop.mixed import Complaints
 from tests.interop.tools import Tools
@@ -39,9 +40,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kafka() -> ApacheKafka:
-    """Apache Kafka 3.9.1 and its tools, on the Java that ZooKeeper runs on."""
+    """Apache Kafka 3.9.1 and its tools, on the Java that ZooKeeper runs on, with an archive of its classes."""
     try:
-        return ApacheKafka.at(kafka_libs(), jvm_options=SMALL_JVM)
+        return with_class_archive(ApacheKafka.at(kafka_libs(), jvm_options=SMALL_JVM))
     except NotFetched as why:
         skip_or_fail(why)
 
