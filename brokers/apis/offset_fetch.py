@@ -61,8 +61,9 @@ async def handle(services: BrokerServices, request: OffsetFetchRequest, context:
         error, offsets = Errors.NONE, await _from_zookeeper(services, request.group_id, asked or [])
     else:
         error, offsets = fetch(request.group_id, asked)
-    if version < FIRST_VERSION_WITH_ERROR and error is not Errors.NONE:
-        error, offsets = Errors.NONE, dict.fromkeys(asked or [], FetchedOffset(None, error))
+    if version < FIRST_VERSION_WITH_ERROR:
+        # As Kafka's `GroupCoordinatorAdapter`, which answers a refusal with no topics: version 1 does not show it.
+        error = Errors.NONE
     topics = nested(OffsetFetchResponseTopic, _answers(OffsetFetchResponsePartition, offsets))
     return OffsetFetchResponse(error_code=error, topics=topics)
 
