@@ -144,6 +144,25 @@ def test_an_acknowledged_record_that_no_member_was_given_is_lost_to_the_group() 
     )
 
 
+@pytest.mark.parametrize(
+    ("partitions", "text"),
+    [
+        ((0,), "although b in billing/1, member m, was assigned it in generation 1 at 0.006 s. Attempts"),
+        ((1,), "no member was assigned it. Attempts"),
+    ],
+)
+def test_a_group_that_was_given_nothing_of_a_partition_has_its_last_assignment_in_the_message(
+    partitions: tuple[int, ...], text: str
+) -> None:
+    wires = Wires()
+    wires.connect().send(b"a", offset=0)
+    wires.log(b"a")
+    wires.connect("billing", client_id="b").join("m", 1, *partitions)
+    with pytest.raises(AssertionError) as failure:
+        wires.history.assert_nothing_lost(group="billing")
+    assert text in str(failure.value)
+
+
 def test_a_group_is_not_expected_to_read_from_before_its_first_position() -> None:
     read_by_billing(b"c", at=2).history.assert_nothing_lost(group="billing")
 

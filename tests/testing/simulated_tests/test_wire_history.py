@@ -134,6 +134,12 @@ def test_requests_with_acks_0_wait_for_no_answer() -> None:
     assert [(each.error, each.ended_ms) for each in wires.history.sent] == [(NO_ANSWER, None)]
 
 
+def test_a_batch_without_a_producer_id_has_no_sequence_number() -> None:
+    wires = Wires()
+    wires.connect().send(b"a", producer=(-1, -1, 0))
+    assert [each.sequence for each in wires.history.sent] == [-1]
+
+
 # ------------------------------------------------------------------ attempts
 
 

@@ -218,10 +218,16 @@ def _not_reached(group: GroupEvidence, partition: Partition, record: LogRecord) 
 
 def _progress(group: GroupEvidence, partition: Partition) -> str:
     offsets = [offset for each, offset in group.delivered if each == partition]
-    if not offsets:
-        return "which was given nothing of the partition"
-    last = group.delivered[partition, max(offsets)][-1]
-    return f"which was given offset {last.offset} as the last one, at {words.at(last.received_ms)}"
+    if offsets:
+        last = group.delivered[partition, max(offsets)][-1]
+        return f"which was given offset {last.offset} as the last one, at {words.at(last.received_ms)}"
+    assigned = [each for each in group.evidence.assigned if each.group == group.group and partition in each.partitions]
+    if not assigned:
+        return "which was given nothing of the partition: no member was assigned it"
+    return (
+        f"which was given nothing of the partition, although {assigned[-1].client}, member {assigned[-1].member}, was "
+        f"assigned it in generation {assigned[-1].generation} at {words.at(assigned[-1].at_ms)}"
+    )
 
 
 # ------------------------------------------------------------------ once
@@ -239,6 +245,8 @@ def processed_twice(group: GroupEvidence, topic: str | None) -> list[str]:
                 f"by {each.process}/{each.incarnation} at {words.at(each.at_ms)}"
                 for each in group.marked.get(place, ())
             ]
+        elif len(given) == 1:
+            continue
         else:
             times = [
                 f"by {reader(each)}, which was given it at {words.at(each.received_ms)} and has sent the commit of "

@@ -76,7 +76,8 @@ def delivered_records(data: Buffer, offset: int, aborted: Sequence[AbortedTransa
 
 
 def _sequence_of(header: BatchHeader, offset: int) -> int:
-    if header.base_sequence == NO_SEQUENCE:
+    # A batch without a producer id may have a sequence number: aiokafka writes 0.
+    if not header.has_producer_id or header.base_sequence == NO_SEQUENCE:
         return NO_SEQUENCE
     return (header.base_sequence + offset - header.base_offset) & _LAST_SEQUENCE
 
