@@ -26,6 +26,8 @@ ALL_BROKERS = (*OURS, *KAFKAS)
 PATIENCE_S = 120.0
 SESSION_TIMEOUT_MS = 10_000
 """Long enough for the heartbeats of a JVM on a busy machine: an expired session would move leaders."""
+OUR_SESSION_TIMEOUT_MS = 4_000
+"""Enough for brokers that are all ours. A script waits until the sessions of the brokers that it kills have expired."""
 DELETIONS = 20
 """The maximal number of deletions of `/controller` until a broker of the wanted kind is elected."""
 RACE_S = 4.0

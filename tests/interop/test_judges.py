@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from devtools.judges.maven import NotFetched, kafka_libs
 from tests.interop.mixed import disagreements, unexpected_entries
-from tests.interop.tool_script import Line, Printed, differences, parse, recorded, without_chance
+from tests.interop.tool_script import Line, Printed, ScriptRunner, differences, parse, recorded, without_chance
+from tests.interop.tools import Outcome
 from understudy.clusters.picture import ClusterPicture, PartitionPicture
+from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.processes.processes import ChildProcess
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
@@ -119,6 +126,9 @@ kafka-topics --list
 differs ours is shorter
 kafka-topics --describe
     exit code 1
+beside
+kafka-topics --delete
+    exit code 0
 kill 3
 """
 
@@ -127,19 +137,45 @@ def test_tool_scripts_are_parsed_with_recorded_output_and_known_differences() ->
     assert parse(SCRIPT) == (
         Line("kafka-topics", "--list", printed="exit code 0\n\torders"),
         Line("kafka-topics", "--describe", differs="ours is shorter", printed="exit code 1"),
+        Line("kafka-topics", "--delete", printed="exit code 0", is_beside=True),
         Line("kill", "3"),
     )
 
 
 def test_recording_a_tool_script_replaces_only_the_output() -> None:
     tools = [line for line in parse(SCRIPT) if line.is_tool]
-    assert recorded(SCRIPT, [Printed(line, line.printed) for line in tools]) == SCRIPT
-    other = recorded(SCRIPT, [Printed(tools[0], "exit code 0\n\tpayments"), Printed(tools[1], tools[1].printed)])
+    same = [Printed(line, line.printed) for line in tools]
+    assert recorded(SCRIPT, same) == SCRIPT
+    other = recorded(SCRIPT, [Printed(tools[0], "exit code 0\n\tpayments"), *same[1:]])
     assert other == SCRIPT.replace("orders", "payments")
 
 
+@dataclass(frozen=True, slots=True)
+class FirstEndsAfterSecond:
+    """Two tools, of which the first one ends when the second one has run."""
+
+    directory: Path
+    second_has_run: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, line: str, stdin: str = "", timeout_s: float = 60.0) -> Outcome:
+        if "--list" in line:
+            return Outcome(0 if self.second_has_run.wait(timeout_s) else 1, "first", "")
+        self.second_has_run.set()
+        return Outcome(0, "second", "")
+
+    def start(self, line: str, log: Path) -> ChildProcess:
+        raise NotImplementedError
+
+
+def test_a_tool_runs_beside_the_lines_after_it_and_its_output_keeps_its_place(tmp_path: Path) -> None:
+    script = parse("beside\nkafka-topics --list\nkafka-topics --describe\n")
+    cluster = SimpleNamespace(brokers=(), directory=tmp_path / "run", zookeeper_connect="127.0.0.1:2181")
+    runner = ScriptRunner(cast(LocalCluster, cluster), FirstEndsAfterSecond(tmp_path))
+    assert [text for _, text in runner.run(script)] == ["exit code 0\nfirst", "exit code 0\nsecond"]
+
+
 def test_a_difference_is_shown_and_so_is_a_known_one_that_no_longer_occurs() -> None:
-    plain, differing, _ = parse(SCRIPT)
+    plain, differing, *_ = parse(SCRIPT)
     assert list(differences([Printed(plain, plain.printed), Printed(differing, "exit code 2")])) == []
     [shown] = differences([Printed(plain, "exit code 0\n\tpayments")])
     assert "-\torders" in shown

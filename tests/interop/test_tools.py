@@ -14,7 +14,7 @@ import pytest
 
 from devtools.judges.maven import NotFetched, old_kafka_libs
 from tests.interop.conftest import skip_or_fail
-from tests.interop.mixed import SESSION_TIMEOUT_MS
+from tests.interop.mixed import OUR_SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS
 from tests.interop.tool_script import ScriptRunner, differences, parse, recorded, restore
 from tests.interop.tools import SCALA, Tools
 from tests.shares import SHARES, share_of
@@ -49,7 +49,7 @@ def cluster(kafka: ApacheKafka, recording: bool, tmp_path_factory: pytest.TempPa
         len(BROKERS),
         kafka_brokers=dict.fromkeys(BROKERS, kafka) if recording else None,
         directory=tmp_path_factory.mktemp("tools"),
-        session_timeout_ms=SESSION_TIMEOUT_MS,
+        session_timeout_ms=SESSION_TIMEOUT_MS if recording else OUR_SESSION_TIMEOUT_MS,
         properties=PROPERTIES,
     ) as cluster:
         yield cluster

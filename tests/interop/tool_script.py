@@ -14,6 +14,7 @@ leave NAME                ends it
 until 2 members in GROUP  waits until a group is stable with 2 members
 settle                    waits until all brokers have ZooKeeper's state, and all live replicas are in sync
 until no deletion         waits until there is no such operation: deletion, reassignment, election
+beside                    the next tool runs beside the lines after it; the script ends when it has ended
 differs WHY               the next tool prints something else with our brokers, on purpose
 # …                       a remark
 """
@@ -25,6 +26,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -67,6 +69,8 @@ class Line(NamedTuple):
     """Why the tool may print something else with ours; empty if it may not."""
     printed: str = ""
     """The recorded exit code and output."""
+    is_beside: bool = False
+    """Whether the tool runs beside the lines after it."""
 
     def __str__(self) -> str:
         return f"{self.verb} {self.rest}".strip()
@@ -100,7 +104,7 @@ class Printed(NamedTuple):
 def parse(text: str) -> tuple[Line, ...]:
     """The lines of a script, in the format above."""
     lines: list[Line] = []
-    differs = ""
+    differs, is_beside = "", False
     for written in filter(str.strip, text.splitlines()):
         verb, _, rest = written.partition(" ")
         if written.startswith(INDENT):
@@ -108,9 +112,11 @@ def parse(text: str) -> tuple[Line, ...]:
             lines[-1] = lines[-1]._replace(printed="\n".join(filter(None, line_printed)))
         elif verb == "differs":
             differs = rest
+        elif verb == "beside":
+            is_beside = True
         elif verb != "#":
-            lines.append(Line(verb, rest, differs))
-            differs = ""
+            lines.append(Line(verb, rest, differs, is_beside=is_beside))
+            differs, is_beside = "", False
     return tuple(lines)
 
 
@@ -137,12 +143,21 @@ class ScriptRunner:
     """The members of groups that the script has started, by name."""
 
     def run(self, lines: Sequence[Line]) -> list[Printed]:
-        """Run the lines one by one; the output of each tool."""
-        try:
-            return [Printed(line, self._run(line)) for line in lines if line.is_tool or self._act(line)]
-        finally:
-            for member in self.members.values():
-                member.kill()
+        """Run the lines one by one, but for tools that run beside others; the output of each tool."""
+        with ThreadPoolExecutor(max_workers=max(1, len(lines))) as pool:
+            try:
+                ran = [(line, self._start(line, pool)) for line in lines if line.is_tool or self._act(line)]
+                return [Printed(line, text.result()) for line, text in ran]
+            finally:
+                for member in self.members.values():
+                    member.kill()
+
+    def _start(self, line: Line, pool: ThreadPoolExecutor) -> Future[str]:
+        """Run a tool; return before its end if it runs beside others."""
+        text = pool.submit(self._run, line)
+        if not line.is_beside:
+            text.result()
+        return text
 
     def _run(self, line: Line) -> str:
         stdin = ""

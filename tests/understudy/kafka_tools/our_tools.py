@@ -7,8 +7,10 @@ import os
 import shlex
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,6 +29,8 @@ WITHOUT_OUR_TOOLS = {"security"}
 # A script runs dozens of tools, whose imports take most of their time: each is a fork of a process that has done them.
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["understudy.cli.main", "understudy.cli.tools"])
+# Each start of a process looks whether others have ended, and two threads cannot read the same exit code.
+_STARTING_OR_ENDING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +47,16 @@ class OurTools:
             streams = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
             streams[0].write_text(stdin)
             tool = _FORKS.Process(target=_run_tool, args=([VERBS[name], *words], self.directory, streams))
-            tool.start()
-            tool.join(timeout_s)
-            if tool.exitcode is None:
-                tool.kill()
+            with _STARTING_OR_ENDING:
+                tool.start()
+            has_ended = bool(wait([tool.sentinel], timeout_s))
+            with _STARTING_OR_ENDING:
+                if not has_ended:
+                    tool.kill()
                 tool.join()
+            if not has_ended:
                 raise TimeoutError(f"{line} has not ended after {timeout_s:g} s")
+            assert tool.exitcode is not None
             return Outcome(tool.exitcode, *(stream.read_text() for stream in streams[1:]))
 
     def start(self, line: str, log: Path) -> ChildProcess:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop import test_tools as recorded_with_kafka
-from tests.interop.mixed import SESSION_TIMEOUT_MS
+from tests.interop.mixed import OUR_SESSION_TIMEOUT_MS
 from tests.interop.tool_script import ScriptRunner, differences, parse, restore
 from tests.understudy.kafka_tools.our_tools import WITHOUT_OUR_TOOLS, OurTools
 from understudy.clusters.processes.local_cluster import LocalCluster
@@ -24,7 +24,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     with LocalCluster(
         len(recorded_with_kafka.BROKERS),
         directory=tmp_path_factory.mktemp("tools"),
-        session_timeout_ms=SESSION_TIMEOUT_MS,
+        session_timeout_ms=OUR_SESSION_TIMEOUT_MS,
         properties=recorded_with_kafka.PROPERTIES,
     ) as cluster:
         yield cluster
