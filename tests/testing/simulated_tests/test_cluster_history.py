@@ -91,6 +91,8 @@ def test_compaction_may_remove_records_with_a_later_one_of_their_key() -> None:
     wires.logs[ORDERS_0] = FinalLog((log_record(1, b"2", key=b"other"),), is_compacted=True)
     with pytest.raises(AssertionError, match="offset 0: the record b'1' with key b'k' is lost"):
         wires.history.assert_nothing_lost()
+    wires.logs[ORDERS_0] = FinalLog((log_record(1, b"of no client here", key=b"k"),), is_compacted=True)
+    wires.history.assert_nothing_lost()
 
 
 def test_a_topic_or_group_that_no_client_has_is_refused() -> None:
@@ -187,6 +189,42 @@ def test_a_group_is_not_expected_to_read_aborted_transactions() -> None:
     found = wires.logs[ORDERS_0].records
     wires.logs[ORDERS_0] = FinalLog((*found[:2], found[2]._replace(is_aborted=True)))
     wires.history.assert_nothing_lost(group="billing")
+
+
+def test_a_group_is_not_expected_to_read_records_that_compaction_may_remove() -> None:
+    wires = read_by_billing(b"a", b"b", b"c")
+    records = tuple(log_record(offset, b"%d" % offset, key=b"k") for offset in (3, 4))
+    wires.connect().send(b"3", b"4", keys=[b"k", b"k"], offset=3)
+    wires.connect("billing", client_id="b").fetch(4, b"4")
+    wires.logs[ORDERS_0] = FinalLog((*wires.logs[ORDERS_0].records, *records), is_compacted=True)
+    wires.history.assert_nothing_lost(group="billing")
+    wires.logs[ORDERS_0] = wires.logs[ORDERS_0]._replace(is_compacted=False)
+    with pytest.raises(AssertionError, match="offset 3: the record b'3' with key b'k' was never delivered"):
+        wires.history.assert_nothing_lost(group="billing")
+
+
+def test_the_first_position_of_a_group_is_the_first_one_that_was_answered() -> None:
+    wires = Wires()
+    wires.connect().send(b"a", b"b", b"c", offset=0)
+    wires.log(b"a", b"b", b"c")
+    member = wires.connect("billing", client_id="b")
+    member.join("m", 1, 0)
+    member.fetch_in_vain(3, Errors.OFFSET_OUT_OF_RANGE)
+    member.fetch(1, b"b")
+    member.fetch(0)
+    with pytest.raises(AssertionError, match=r"\(1 in all\)(?s:.*)offset 2: the record b'c' was never delivered"):
+        wires.history.assert_nothing_lost(group="billing")
+
+
+def test_marks_of_one_group_say_nothing_about_another_one() -> None:
+    wires = read_by_billing(b"a", b"b", b"c")
+    other = wires.connect("mail", client_id="mail")
+    other.join("n", 1, 0, group="mail")
+    other.fetch(0, b"a", b"b", b"c")
+    wires.process_record(0, process="billing")
+    wires.history.assert_nothing_lost(group="mail")
+    with pytest.raises(AssertionError, match="never marked as processed"):
+        wires.history.assert_nothing_lost(group="billing")
 
 
 # ------------------------------------------------------------------ once
@@ -286,6 +324,21 @@ def test_a_commit_after_another_member_had_the_partition_says_nothing_about_what
     wires.history.assert_once(group="billing")
 
 
+def test_a_record_that_a_member_was_given_twice_before_it_commits_is_processed_once() -> None:
+    wires = Wires()
+    member = wires.connect("one", client_id="b")
+    member.join("m", 1, 0)
+    for _ in range(2):
+        member.fetch(0, b"a")
+    member.commit(1, "m", 1)
+    wires.log(b"a")
+    wires.history.assert_once(group="billing")
+    member.fetch(0, b"a")
+    member.commit(1, "m", 1)
+    with pytest.raises(AssertionError, match="processed 2 times"):
+        wires.history.assert_once(group="billing")
+
+
 def test_records_that_are_marked_twice_are_processed_twice() -> None:
     wires = two_members(commits_first=True)
     wires.process_record(0, process="two")
@@ -327,9 +380,35 @@ def test_the_first_appearance_of_a_repeated_record_counts() -> None:
     first, second = wires.connect(), wires.connect()
     first.send(b"a")
     first.close()
+    second.send(b"b", offset=1)
+    second.send(b"a", offset=2)
+    wires.log(b"a", b"b", b"a")
+    wires.history.assert_in_order()
+
+
+def test_a_record_that_was_sent_again_over_another_connection_is_out_of_order() -> None:
+    wires = Wires()
+    first, second = wires.connect(), wires.connect(broker=2)
+    first.send(b"a", error=Errors.NOT_LEADER_OR_FOLLOWER)
+    second.send(b"b", offset=0)
     second.send(b"a", offset=1)
-    second.send(b"b", offset=2)
-    wires.log(b"a", b"a", b"b")
+    wires.log(b"b", b"a")
+    with pytest.raises(AssertionError, match="record b'a' at offset 1, which was sent first"):
+        wires.history.assert_in_order()
+
+
+def test_a_record_that_overtakes_one_on_its_way_over_the_same_connection_is_out_of_order() -> None:
+    wires = Wires()
+    connection = wires.connect()
+    first = connection.send(b"a")
+    second = connection.send(b"b")
+    connection.acknowledge(first, -1, Errors.NOT_LEADER_OR_FOLLOWER)
+    connection.acknowledge(second, 0)
+    connection.send(b"a", offset=1)
+    wires.log(b"b", b"a")
+    with pytest.raises(AssertionError, match="record b'a' at offset 1, which was sent first"):
+        wires.history.assert_in_order()
+    wires.logs[ORDERS_0] = wires.logs[ORDERS_0]._replace(start=0, is_compacted=True)
     wires.history.assert_in_order()
 
 
@@ -425,6 +504,17 @@ def test_a_commit_before_the_processing_fails_if_the_service_marks_records() -> 
     wires.process_record(1, process="billing")
     with pytest.raises(AssertionError, match=r"b'b', was processed: billing/1 has processed it at 0\.012 s"):
         wires.history.assert_committed_is_processed("billing")
+
+
+def test_an_unclean_election_and_aborted_transactions_excuse_a_commit() -> None:
+    wires = read_by_billing(b"a")
+    wires.connect("billing", client_id="b").commit(3, "m", 1)
+    log = wires.logs[ORDERS_0]
+    wires.logs[ORDERS_0] = log._replace(may_have_lost="an unclean election")
+    wires.history.assert_committed_is_processed()
+    aborted = tuple(each._replace(is_aborted=True) for each in log.records[1:])
+    wires.logs[ORDERS_0] = log._replace(records=(log.records[0], *aborted))
+    wires.history.assert_committed_is_processed()
 
 
 def test_a_commit_beyond_the_end_of_the_log_fails() -> None:

@@ -86,6 +86,7 @@ def test_a_record_without_an_acknowledgement_is_found_by_its_content_and_timesta
     connection.send(b"a")
     connection.send(b"a", timestamp=2)
     assert attempts_of(wires, log_record(0, b"a", timestamp=2), log_record(1, b"a")) == [1, 0]
+    assert attempts_of(wires, log_record(0, b"a"), log_record(1, b"a")) == [0, None]
     assert attempts_of(wires, log_record(0, b"a", timestamp=3)) == [None]
     assert attempts_of(wires, log_record(0, b"a", timestamp=3, has_log_append_time=True)) == [0]
 

@@ -201,6 +201,15 @@ def test_a_record_that_is_sent_again_with_the_next_epoch_is_the_same_record() ->
     assert attempts(wires) == [(0, 1), (0, 2)]
 
 
+def test_an_equal_record_is_another_send_after_the_first_was_sent_again_and_acknowledged() -> None:
+    wires = Wires()
+    connection = wires.connect()
+    connection.send(b"a", error=Errors.NOT_LEADER_OR_FOLLOWER, producer=(7, 0, 4))
+    connection.send(b"a", offset=0, producer=(7, 0, 4))
+    connection.send(b"a", offset=1, producer=(7, 0, 5))
+    assert attempts(wires) == [(0, 1), (0, 2), (1, 1)]
+
+
 # ------------------------------------------------------------------ fetch
 
 
@@ -226,6 +235,17 @@ def test_records_are_decoded_from_every_version_of_fetch(version: int) -> None:
     assert (given.topic, given.partition, given.offset, given.value) == (ORDERS, 1, 41, b"b")
     assert (given.client, given.group, given.fetch_offset) == (Client("app", 1, "b"), None, 41)
     assert (given.received_ms - given.sent_ms, given.order - given.sent_order) == (1, 1)
+
+
+def test_a_compressed_message_set_has_the_offset_of_its_last_message() -> None:
+    wires = Wires()
+    connection = wires.connect()
+    asked = connection.request(FetchRequest(topics=(partition(0, 40),)), 3)
+    records = [each._replace(offset=40 + each.offset) for each in RECORDS]
+    data = PartitionData(records=bytes(down_convert(encode_records(records, compression=Compression.GZIP), 1, 40)))
+    responses = (FetchableTopicResponse(topic=ORDERS, partitions=(data,)),)
+    connection.answer(asked, FetchResponse(responses=responses), 3)
+    assert [(each.offset, each.value) for each in wires.history.delivered] == [(40, b"a"), (41, b"b")]
 
 
 def fetch_in_session(*topics: FetchTopic, epoch: int, forgotten: tuple[ForgottenTopic, ...] = ()) -> FetchRequest:
@@ -359,6 +379,34 @@ def test_consumers_of_two_groups_with_one_client_id_are_told_apart_by_their_conn
         first.fetch(0, b"a")
         second.fetch(0, b"a")
     assert [group for group, _, _ in readers(wires)] == ["billing", "mail"] * 2
+
+
+def test_a_connection_takes_the_place_of_one_that_has_ended() -> None:
+    wires = Wires()
+    first, second = wires.connect(), wires.connect()
+    first.join("m", 1, 0, group="billing")
+    second.join("n", 1, 0, group="mail")
+    first.fetch(0, b"a")
+    second.fetch(0, b"a")
+    second.close()
+    wires.connect().fetch(0, b"a")
+    assert [group for group, _, _ in readers(wires)] == ["billing", "mail", "mail"]
+
+
+def test_the_last_member_that_was_assigned_a_partition_fetches_it() -> None:
+    wires = Wires()
+    connection = wires.connect()
+    for generation, member in enumerate(("m", "n", "m")):
+        connection.join(member, generation, 0)
+        connection.fetch(0, b"a")
+    assert readers(wires) == [("billing", "m", 0), ("billing", "n", 1), ("billing", "m", 2)]
+
+
+def test_an_assignment_that_is_no_consumers_has_no_partitions() -> None:
+    wires = Wires()
+    wires.connect().join("m", 1, 0, kind="connect")
+    assert [each.partitions for each in wires.history.assigned] == [()]
+    assert wires.history.unreadable == []
 
 
 # ------------------------------------------------------------------ what cannot be decoded

@@ -126,9 +126,11 @@ class Wire:
 
     # ------------------------------------------------------------------ groups
 
-    def join(self, member: str, generation: int, *partitions: int, group: str = "billing") -> None:
+    def join(
+        self, member: str, generation: int, *partitions: int, group: str = "billing", kind: str = "consumer"
+    ) -> None:
         """Join a group and get an assignment of partitions of `orders`."""
-        joined = self.request(JoinGroupRequest(group_id=group, member_id=member, protocol_type="consumer"), 5)
+        joined = self.request(JoinGroupRequest(group_id=group, member_id=member, protocol_type=kind), 5)
         self.answer(joined, JoinGroupResponse(generation_id=generation, member_id=member), 5)
         synced = self.request(SyncGroupRequest(group_id=group, generation_id=generation, member_id=member), 3)
         topics = (AssignedTopic(topic=ORDERS, partitions=partitions),) if partitions else ()
@@ -138,6 +140,11 @@ class Wire:
     def fetch(self, offset: int, *values: bytes, partition: int = 0) -> None:
         """Fetch from an offset and be given records from there on; see `ask_for` and `give`."""
         self.give(self.ask_for(offset, partition=partition), offset, *values, partition=partition)
+
+    def fetch_in_vain(self, offset: int, error: Errors) -> None:
+        data = PartitionData(partition_index=0, error_code=error)
+        answer = FetchResponse(responses=(FetchableTopicResponse(topic=ORDERS, partitions=(data,)),))
+        self.answer(self.ask_for(offset), answer, 4)
 
     def ask_for(self, offset: int, *, partition: int = 0) -> int:
         asked = FetchTopic(topic=ORDERS, partitions=(FetchPartition(partition=partition, fetch_offset=offset),))

@@ -63,7 +63,7 @@ def senders(log: FinalLog, sent: Sequence[Sent]) -> list[Sent | None]:
     """
     by_sequence = {
         (each.producer_id, each.producer_epoch, each.sequence, _content(each)): each
-        for each in reversed(sent)
+        for each in sent
         if each.sequence >= 0
     }
     by_offset = {each.offset: each for each in sent if each.sequence < 0 and each.offset >= 0}

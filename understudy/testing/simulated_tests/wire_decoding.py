@@ -132,7 +132,6 @@ class Decoder:
                     self._attempts.failed(ended)
                 else:
                     self.commits[place] = self.commits[place]._replace(ended_ms=at_ms)
-        connection.in_flight.clear()
         for client in connection.clients:
             self._memberships.closed(client, connection.broker, number)
 
