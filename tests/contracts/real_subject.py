@@ -145,14 +145,14 @@ class RealEnsemble:
         self._chroot = chroot
         self._proxies: dict[Session, Proxy] = {}
 
-    async def open(self, *, chroot: str = "") -> Session:
+    async def open(self, *, chroot: str = "", session_timeout_ms: int = SESSION_TIMEOUT_MS) -> Session:
         proxy = Proxy(self._server)
         port = await proxy.start()
         session = Session()
         self._proxies[session] = proxy
         zookeeper = KazooZooKeeper(
             f"127.0.0.1:{port}{self._chroot}{chroot}",
-            session_timeout_ms=SESSION_TIMEOUT_MS,
+            session_timeout_ms=session_timeout_ms,
             connection_timeout_ms=round(PATIENCE_S * 1000),
         )
         session.zk = await zookeeper.connect(session.listen)

@@ -24,14 +24,14 @@ class SimulatedEnsemble:
         self._sessions: list[Session] = []
         self._half_closed: list[ServerConnection] = []
 
-    async def open(self, *, chroot: str = "") -> Session:
+    async def open(self, *, chroot: str = "", session_timeout_ms: int = SESSION_TIMEOUT_MS) -> Session:
         session = Session()
         parts = chroot.strip("/").split("/") if chroot.strip("/") else []
         for depth in range(len(parts)):
             self._server.tree.transact([Create("/" + "/".join(parts[: depth + 1]))], zxid=0, session_id=0)
         self._sessions.append(session)
         zookeeper = NodeZooKeeper(
-            self._server, self._node(session), session_timeout_ms=SESSION_TIMEOUT_MS, chroot=chroot
+            self._server, self._node(session), session_timeout_ms=session_timeout_ms, chroot=chroot
         )
         session.zk = await zookeeper.connect(session.listen)
         return session

@@ -87,11 +87,10 @@ class Session:
 class Ensemble(Protocol):
     """The ZooKeeper of one case, or a chroot of one, which is empty when the case begins."""
 
-    async def open(self, *, chroot: str = "") -> Session:
+    async def open(self, *, chroot: str = "", session_timeout_ms: int = SESSION_TIMEOUT_MS) -> Session:
         """Open a session, below `chroot` of this ensemble (for example `/app`), which is created if it is missing.
 
-        The session timeout is `SESSION_TIMEOUT_MS`. Every session has a connection of its own, on which the following
-        act.
+        Every session has a connection of its own, on which the following act.
         """
 
     async def cut(self, session: Session) -> None:

@@ -166,7 +166,8 @@ async def test_a_session_can_be_closed_while_it_reconnects(ensemble: Ensemble) -
 
 @contract
 async def test_closing_answers_the_requests_a_silent_server_leaves_unanswered(ensemble: Ensemble) -> None:
-    session = await ensemble.open()
+    # Closing waits for two thirds of the timeout, after which a client gives up a silent server.
+    session = await ensemble.open(session_timeout_ms=9_000)
     await session.zk.multi([Create("/a"), Create("/b")])
     await ensemble.hold_requests(session)
     under_way = send_many(session.zk)
