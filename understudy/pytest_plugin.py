@@ -11,6 +11,7 @@ the fixture. See docs/guides/testing-clients.md.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -29,20 +30,58 @@ MARKER = (
     "arguments share it"
 )
 
+_SIMULATED = "understudy.testing.simulated_tests.decorator"
+"""The module that declares simulated tests."""
+
 _POOL: pytest.StashKey[ClusterPool] = pytest.StashKey()
 _LOAN: pytest.StashKey[Loan] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("understudy").addoption(
+    group = parser.getgroup("understudy")
+    group.addoption(
         "--understudy-keep",
         action="store_true",
         help="also keep the run folders of passed tests, and print their paths",
+    )
+    group.addoption(
+        "--understudy-seeds",
+        metavar="N",
+        help="run each simulated test for N seeds, instead of its own number (UNDERSTUDY_SEEDS)",
+    )
+    group.addoption(
+        "--understudy-seed",
+        metavar="N",
+        help="run simulated tests for seed N only, as the report of a failure says (UNDERSTUDY_SEED)",
+    )
+    group.addoption(
+        "--understudy-page",
+        metavar="DIR",
+        help="write the event logs and the page of a simulated test's failing run into DIR (UNDERSTUDY_PAGE)",
+    )
+    group.addoption(
+        "--understudy-workers",
+        metavar="N",
+        help="run seeds in at most N processes at a time; by default as many as there are cores (UNDERSTUDY_WORKERS)",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Register the plug-in that runs simulated tests, if a module has declared any."""
+    if _SIMULATED not in sys.modules:
+        return
+    from understudy.testing.simulated_tests.arguments import BadArguments  # noqa: PLC0415  when a test uses it
+    from understudy.testing.simulated_tests.workers.pytest_side import register  # noqa: PLC0415  when a test uses it
+
+    try:
+        register(session)
+    except BadArguments as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 @pytest.fixture

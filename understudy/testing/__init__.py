@@ -1,5 +1,7 @@
 """Tools for tests of a Kafka client: a small cluster of real brokers, its faults, and conditions to wait for.
 
+Each name is loaded at its first use.
+
     from understudy.testing import ClusterUnderTest, controller_change
 
     with ClusterUnderTest(brokers=3, topics={"orders": 3}) as cluster:
@@ -11,27 +13,47 @@
 
 from __future__ import annotations
 
-from understudy.clusters.answers import AnswerHandle
-from understudy.clusters.cluster import ClusterError, Unsettled, Unsupported, WaitTimedOut
-from understudy.clusters.processes.local_broker import LocalBroker as BrokerUnderTest
-from understudy.clusters.testing.cluster_under_test import ClusterUnderTest, Condition
-from understudy.clusters.testing.conditions import controller_change, isr, leader_change, point_reached
-from understudy.clusters.testing.faults import RecordedFault
-from understudy.testing.simulated_tests.decorator import simulated
+import importlib
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AnswerHandle",
-    "BrokerUnderTest",
-    "ClusterError",
-    "ClusterUnderTest",
-    "Condition",
-    "RecordedFault",
-    "Unsettled",
-    "Unsupported",
-    "WaitTimedOut",
-    "controller_change",
-    "isr",
-    "leader_change",
-    "point_reached",
-    "simulated",
-]
+if TYPE_CHECKING:
+    from understudy.clusters.answers import AnswerHandle as AnswerHandle
+    from understudy.clusters.cluster import ClusterError as ClusterError
+    from understudy.clusters.cluster import Unsettled as Unsettled
+    from understudy.clusters.cluster import Unsupported as Unsupported
+    from understudy.clusters.cluster import WaitTimedOut as WaitTimedOut
+    from understudy.clusters.processes.local_broker import LocalBroker as BrokerUnderTest  # noqa: F401  exported
+    from understudy.clusters.testing.cluster_under_test import ClusterUnderTest as ClusterUnderTest
+    from understudy.clusters.testing.cluster_under_test import Condition as Condition
+    from understudy.clusters.testing.conditions import controller_change as controller_change
+    from understudy.clusters.testing.conditions import isr as isr
+    from understudy.clusters.testing.conditions import leader_change as leader_change
+    from understudy.clusters.testing.conditions import point_reached as point_reached
+    from understudy.clusters.testing.faults import RecordedFault as RecordedFault
+    from understudy.testing.simulated_tests.decorator import simulated as simulated
+
+_MODULES = {
+    "AnswerHandle": "understudy.clusters.answers",
+    "BrokerUnderTest": "understudy.clusters.processes.local_broker",
+    "ClusterError": "understudy.clusters.cluster",
+    "ClusterUnderTest": "understudy.clusters.testing.cluster_under_test",
+    "Condition": "understudy.clusters.testing.cluster_under_test",
+    "RecordedFault": "understudy.clusters.testing.faults",
+    "Unsettled": "understudy.clusters.cluster",
+    "Unsupported": "understudy.clusters.cluster",
+    "WaitTimedOut": "understudy.clusters.cluster",
+    "controller_change": "understudy.clusters.testing.conditions",
+    "isr": "understudy.clusters.testing.conditions",
+    "leader_change": "understudy.clusters.testing.conditions",
+    "point_reached": "understudy.clusters.testing.conditions",
+    "simulated": "understudy.testing.simulated_tests.decorator",
+}
+_RENAMED = {"BrokerUnderTest": "LocalBroker"}
+
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), _RENAMED.get(name, name))

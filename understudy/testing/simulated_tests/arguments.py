@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+from understudy.clusters.nearest_word import did_you_mean
+
+MOST_BROKERS: Final = 50
+"""Maximum number of brokers. A virtual minute of more takes longer than a test may."""
+
+
+class BadArguments(ValueError):
+    """An argument does not exist or has a value that it cannot have. The message names it and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,3 +36,92 @@ class SimulatedArguments:
     seconds: float = 60.0
     racks: Sequence[str] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def checked_arguments(given: Mapping[str, Any]) -> SimulatedArguments:
+    """Check the arguments of `simulated`.
+
+    Raises:
+        BadArguments: an argument is unknown, or has the wrong type or a value out of its range.
+    """
+    for name in given:
+        if name not in _CHECKS:
+            raise BadArguments(
+                f"@simulated has no argument {name!r}{did_you_mean(name, _CHECKS)}; it has {', '.join(_CHECKS)}"
+            )
+    values = {"faults": "failover"} | dict(given)
+    checked: dict[str, Any] = {}
+    for name, value in values.items():
+        field_name, check = _CHECKS[name]
+        checked[field_name] = check(name, value)
+    return SimulatedArguments(**checked)
+
+
+def whole_number(name: str, value: object, *, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number in its range; BadArguments names the argument otherwise."""
+    expected = f"a whole number from {least}" + ("" if most is None else f" to {most}")
+    if not isinstance(value, int) or isinstance(value, bool) or value < least or (most is not None and value > most):
+        raise BadArguments(f"{name} is {expected}, and not {value!r}")
+    return value
+
+
+def _brokers(name: str, value: object) -> int:
+    return whole_number(name, value, most=MOST_BROKERS)
+
+
+def _seconds(name: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not (0 < value < math.inf):
+        raise BadArguments(f"{name} is a number of virtual minutes above 0, such as 0.5, and not {value!r}")
+    return value * 60.0
+
+
+def _kinds(name: str, value: object) -> tuple[str, ...]:
+    from understudy.testing.simulated_tests.faults import KINDS, PROFILES  # noqa: PLC0415  it loads the simulator
+
+    profiles = ", ".join(map(repr, PROFILES))
+    if isinstance(value, str):
+        if value not in PROFILES:
+            near = did_you_mean(value, PROFILES)
+            hint = f"; write {name}=[{value!r}] for this kind alone" if value in KINDS else near
+            raise BadArguments(f"{name} is one of {profiles}, or a list of kinds, and not {value!r}{hint}")
+        return PROFILES[value]
+    kinds = _list_of_texts(name, value, f"one of {profiles}, or a list of kinds")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise BadArguments(
+                f"{name} has the unknown kind {kind!r}{did_you_mean(kind, KINDS)}; there are {', '.join(KINDS)}"
+            )
+    return kinds
+
+
+def _racks(name: str, value: object) -> tuple[str, ...]:
+    return () if value is None else _list_of_texts(name, value, "a list of names")
+
+
+def _list_of_texts(name: str, value: object, expected: str) -> tuple[str, ...]:
+    texts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else None
+    if texts is None or not all(isinstance(text, str) for text in texts):
+        raise BadArguments(f"{name} is {expected}, and not {value!r}")
+    return texts
+
+
+def _settings(name: str, value: object) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise BadArguments(
+            f"{name} is a dictionary of keys of server.properties, such as {{'min.insync.replicas': 2}}, "
+            f"and not {value!r}"
+        )
+    return dict(value)
+
+
+_CHECKS: Final[dict[str, tuple[str, Callable[[str, object], Any]]]] = {
+    "seeds": ("seeds", whole_number),
+    "brokers": ("brokers", _brokers),
+    "faults": ("kinds", _kinds),
+    "minutes": ("seconds", _seconds),
+    "racks": ("racks", _racks),
+    "settings": ("settings", _settings),
+}
+"""The field of `SimulatedArguments` that an argument becomes, and its check."""

@@ -83,6 +83,8 @@ class TestRun:
         self.test_cluster = SimulatedTestCluster(self.world)
         self.loop: ProcessLoop = self.world.new_process(TEST)
         self.outcome = Outcome(seed)
+        self.error: BaseException | None = None
+        """The exception of the test itself."""
 
     def run(self) -> Outcome:
         """Run the test, then judge the run."""
