@@ -16,8 +16,9 @@ from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.cluster.leadership import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from understudy.foundation.eventlog.fences import Fence
-from understudy.trials.seeds import seeds
-from understudy.trials.seeds.seeds import is_kept_by_first_state, is_kept_by_loss, run_seed
+from understudy.trials.seeds import settling
+from understudy.trials.seeds.seeds import run_seed
+from understudy.trials.seeds.settling import is_kept_by_first_state, is_kept_by_loss
 
 SEEDS = share_of("seeds")
 SECONDS = 60
@@ -81,7 +82,7 @@ def test_a_loss_of_power_is_no_violation(seed: int) -> None:
 
 def test_a_run_that_ends_early_excuses_what_a_loss_of_power_took(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but its early end is reported, though clients have seen the loss."""
-    monkeypatch.setattr(seeds, "is_kept_by_loss", lambda *_: False)
+    monkeypatch.setattr(settling, "is_kept_by_loss", lambda *_: False)
     (problem,) = run_seed(4_003_723, 60, groups=False).problems
     assert problem.startswith("Unsettled: ")
 
@@ -143,7 +144,7 @@ def test_what_a_first_state_keeps_from_settling(
 def test_a_move_may_wait_after_the_first_state_of_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seed 4004939: a topic is created while its brokers are away, and moved before it has a state."""
     assert not run_seed(4_004_939, 60, groups=False).problems
-    monkeypatch.setattr(seeds, "is_kept_by_first_state", lambda *_: False)
+    monkeypatch.setattr(settling, "is_kept_by_first_state", lambda *_: False)
     (problem,) = run_seed(4_004_939, 60, groups=False).problems
     assert "clicks-1 is still being reassigned" in problem
 

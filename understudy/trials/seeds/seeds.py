@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, deque
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.pool import AsyncResult
 from pathlib import Path
 
 from understudy.checks.client_history import PartitionsAreReadToTheEnd, check_clients
-from understudy.checks.facts import Partition
 from understudy.checks.groups import RebalancesEnd, check_groups
-from understudy.checks.replica_logs import partitions_that_may_have_lost
 from understudy.clusters.cluster import ClusterError, Unsettled
-from understudy.clusters.findings import Finding, FindingKind
-from understudy.clusters.picture import ClusterPicture
+from understudy.clusters.findings import FindingKind
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.loop import BudgetExhausted, Deadlock
 from understudy.clusters.simulated.randomness import derived
 from understudy.foundation.cluster.identifiers import BrokerId
-from understudy.foundation.cluster.leadership import INITIAL_PARTITION_EPOCH
 from understudy.foundation.eventlog.fences import SWITCHES, Switch
 from understudy.trials.seeds.client_load import (
     CLEANER_SETTINGS,
@@ -39,14 +35,11 @@ from understudy.trials.seeds.judgement import SeedJudgement, judge
 from understudy.trials.seeds.seed_groups import SETTINGS as GROUP_SETTINGS
 from understudy.trials.seeds.seed_groups import SeedGroups
 from understudy.trials.seeds.seed_plans import SeedPlan, draw_plan
+from understudy.trials.seeds.settling import SETTLE_TIMEOUT_S, settle_after_faults
 from understudy.trials.seeds.worker_processes import worker_pool
 from understudy.trials.seeds.workload import schedule_actions
 
 DEFAULT_SECONDS = 30
-SETTLE_TIMEOUT_S = 30.0
-"""Time in which the cluster must settle after the last fault: a controlled shutdown in progress, a session timeout, the
-return of a replica to the ISR, and a reserve."""
-
 _QUIET_MS = 2_000
 _WAITING_PER_WORKER = 4
 """Number of seeds per worker that are given out at once: a long seed does not leave other workers without work."""
@@ -161,12 +154,12 @@ def run_plan(plan: SeedPlan, *, events: Path | None = None) -> SeedReport:
         if plan.absent is not None:
             _settle_without(cluster, BrokerId(plan.absent))
         whole_at_ms = cluster.now_ms
-        _settle(cluster, SETTLE_TIMEOUT_S)
+        settle_after_faults(cluster, SETTLE_TIMEOUT_S)
         settled_after_ms = cluster.now_ms - whole_at_ms
         since_healed_ms = cluster.now_ms - healed_at_ms
         cluster.run_for(max(_QUIET_MS, plan.seconds * 1000 - schedule.healed_at_ms - since_healed_ms))
         # An automatic preferred election may be in progress at this moment.
-        _settle(cluster, _QUIET_MS / 1000)
+        settle_after_faults(cluster, _QUIET_MS / 1000)
         groups.stop()
         clients.stop()
     except (ClusterError, Deadlock, BudgetExhausted) as finding:
@@ -220,61 +213,6 @@ def _cluster_of(plan: SeedPlan) -> SimulatedCluster:
     return cluster
 
 
-def _settle(cluster: SimulatedCluster, timeout_s: float) -> None:
-    """Let the cluster settle, except for findings that stay because of a loss of power or a first state.
-
-    See `is_kept_by_loss` and `is_kept_by_first_state`.
-
-    Raises:
-        Unsettled: something else is left.
-    """
-    try:
-        cluster.settle(timeout_s=timeout_s)
-    except Unsettled:
-        lost = partitions_that_may_have_lost(cluster.records())
-        picture = cluster.picture()
-        for left in cluster.findings().unresolved:
-            if not is_kept_by_loss(left, picture, lost) and not is_kept_by_first_state(left, picture):
-                raise
-
-
-def is_kept_by_loss(left: Finding, picture: ClusterPicture, lost: Collection[Partition]) -> bool:
-    """Return whether a finding may stay because of a loss of power: a follower outside an ISR, or a move that needs it.
-
-    A leader that returns without the lost records, and continues to lead at the same leader epoch, may hold other
-    batches than its followers at the end of their logs. Such a follower stops fetching the partition, as in Kafka
-    (`UnexpectedAppendOffsetException`): its leader epochs show no difference. A reassignment to it cannot end, because
-    all its target replicas must be in sync (`KafkaController.isReassignmentComplete`).
-
-    Args:
-        lost: the partitions that may have lost records.
-    """
-    if left.partition is None or (left.partition.topic, left.partition.partition) not in lost:
-        return False
-    if left.kind is not FindingKind.REASSIGNMENT:
-        return left.kind is FindingKind.UNDER_REPLICATED
-    seen = picture.partitions[left.partition]
-    in_sync = () if seen.state is None else seen.state.leader_and_isr.isr
-    return not set(seen.assignment.target_replicas).issubset(in_sync)
-
-
-def is_kept_by_first_state(left: Finding, picture: ClusterPicture) -> bool:
-    """Return whether a move may stay because the partition got its first state, with every target in sync, after it.
-
-    As in Kafka, the controller looks at a move when a leader has changed the ISR, when a target's broker starts, and
-    when it takes over, not when it writes the first state: `PartitionReassignmentIsrChangeHandler` is called for
-    changes of the state znode, and not for its creation.
-    """
-    if left.kind is not FindingKind.REASSIGNMENT or left.partition is None:
-        return False
-    seen = picture.partitions[left.partition]
-    if seen.state is None:
-        return False
-    state = seen.state.leader_and_isr
-    is_first = state.partition_epoch == INITIAL_PARTITION_EPOCH
-    return is_first and set(seen.assignment.target_replicas).issubset(state.isr)
-
-
 def _settle_without(cluster: SimulatedCluster, broker_id: BrokerId) -> None:
     """Kill a broker, let the others settle without it (L8), and start it again.
 
@@ -286,7 +224,7 @@ def _settle_without(cluster: SimulatedCluster, broker_id: BrokerId) -> None:
         absent.kill()
     absent.should_run = False
     try:
-        _settle(cluster, SETTLE_TIMEOUT_S)
+        settle_after_faults(cluster, SETTLE_TIMEOUT_S)
     except Unsettled as unsettled:
         raise Unsettled(f"L8, without {absent.name}: {unsettled}") from None
     absent.begin_start()
