@@ -293,6 +293,28 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._run(until)
         timer.cancel()
 
+    def allow(self, callbacks: int) -> None:
+        """Let the run take this number of callbacks from now on, before it raises BudgetExhausted."""
+        self._budget = self.executed + callbacks
+
+    @property
+    def next_callback(self) -> _Handle | None:
+        """The callback that is run next; None if none is ready."""
+        return self._ready[0] if self._ready else None
+
+    def processes_with_callbacks(self) -> set[Process]:
+        """Return the processes that have a timer or a callback that is ready."""
+        handles = (*self._ready, *(timer[2] for timer in self._timers))
+        return {handle.process for handle in handles if handle.process is not None and handle._callback is not None}
+
+    def has_unfinished_tasks(self, process: Process) -> bool:
+        """Whether a task that the process has spawned is not done."""
+        return any(getattr(task, "process", None) is process and not task.done() for task in self._tasks)
+
+    def report_lost_exceptions(self) -> None:
+        """Drop finished tasks: those with an exception that was never retrieved report it now."""
+        self._sweep()
+
     def interrupt(self) -> None:
         """End the `run_for` in progress once the callback that runs now has returned. Harmless otherwise."""
         if self._until is not None and not self._until.done():
@@ -350,6 +372,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                     continue
             self.executed = executed = self.executed + 1
             if executed > self._budget:
+                self.executed -= 1
+                ready.appendleft(handle)
                 raise BudgetExhausted(f"{self._budget} callbacks were run by {self.now * 1000:.3f} ms")
             if self._trace:
                 fields = _TRACED.pack(self.now, 0 if process is None else process.number, self._sequence)

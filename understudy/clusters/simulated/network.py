@@ -61,6 +61,10 @@ class SimulatedNetwork:
         """Number of ends of connections that are open."""
         return len(self._connections)
 
+    def has_connections(self, process: Process) -> bool:
+        """Whether a process has an end of a connection over which bytes may still arrive."""
+        return any(each.process is process and not each.has_ended for each in self._connections)
+
     def node(self, process: Process) -> NodeNetwork:
         """The network of one incarnation of a node."""
         process.on_kill(lambda: self._close_sockets(process))
@@ -364,6 +368,11 @@ class SimulatedConnection:
             self._writers.append(writer)
             await writer
         self.send_now(data)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the other end has closed or reset the connection."""
+        return self._ended is not None
 
     @property
     def has_room(self) -> bool:

@@ -25,17 +25,20 @@ class Failure:
     Attributes:
         at_ms: virtual time.
         process: the name of the process.
-        what: the error in words.
+        what: the error in words, without the exception.
         error: the exception; None if there is none.
+        source: the task, future or callback that has raised it; None for the main function of a service.
     """
 
     at_ms: float
     process: str
     what: str
     error: BaseException | None = None
+    source: object = None
 
     def __str__(self) -> str:
-        return f"{self.at_ms / 1000:.3f} s, {self.process}: {self.what}"
+        error = "" if self.error is None else f": {self.error!r}"
+        return f"{self.at_ms / 1000:.3f} s, {self.process}: {self.what}{error}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class VirtualWorld:
         failures: errors that no handler of a process has taken, in order.
         lines: what the processes have logged, in order.
         services: by name.
+        last_action_ms: the time of the last action that is scheduled, such as the end of a fault.
     """
 
     cluster: SimulatedCluster
@@ -67,6 +71,7 @@ class VirtualWorld:
     lines: list[LogLine] = field(default_factory=list)
     services: dict[str, Service] = field(default_factory=dict)
     loops: list[ProcessLoop] = field(default_factory=list)
+    last_action_ms: float = 0.0
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
     _addresses: Addresses = field(default_factory=Addresses)
 
@@ -111,6 +116,7 @@ class VirtualWorld:
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Schedule an action of no process."""
+        self.last_action_ms = max(self.last_action_ms, self.cluster.now_ms + seconds * 1000)
         self.cluster.after(seconds * 1000, action)
 
     # ------------------------------------------------------------------ faults
@@ -147,15 +153,15 @@ class VirtualWorld:
 
     def _failed(self, loop: ProcessLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        source = context.get("task") or context.get("future") or context.get("handle") or ""
-        what = f"{context.get('message')}: {error!r} {source!r}".rstrip()
-        self.failures.append(Failure(self.cluster.now_ms, loop.process.name, what, error))
+        source = next((each for name in ("task", "future", "handle") if (each := context.get(name)) is not None), None)
+        what = str(context.get("message") or "an error")
+        self.failures.append(Failure(self.cluster.now_ms, loop.process.name, what, error, source))
 
     def record_exit(self, name: str, error: BaseException, *, is_expected: bool) -> None:
         """Note that the main function of a service has raised an exception."""
         self.record("exit", name)
         if not is_expected:
-            self.failures.append(Failure(self.cluster.now_ms, name, f"the service has ended with {error!r}", error))
+            self.failures.append(Failure(self.cluster.now_ms, name, "the service has ended", error))
 
     def collect_log_lines(self, level: int = logging.INFO) -> logging.Handler:
         """Return a handler for the root logger that keeps what the user's processes log."""
