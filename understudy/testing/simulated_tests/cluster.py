@@ -16,6 +16,7 @@ from understudy.clusters.simulated.broker import SimulatedBroker
 from understudy.clusters.virtual.service import Service
 from understudy.clusters.virtual.world import VirtualWorld
 from understudy.foundation.cluster.errors import Errors
+from understudy.testing.simulated_tests.cluster_history import ClusterHistory
 from understudy.testing.simulated_tests.faults import FaultInjector
 
 T = TypeVar("T")
@@ -126,7 +127,10 @@ class SimulatedTestCluster:
         seed: the seed of this run.
         world: the processes of the test beside the brokers.
         faults: what the seed injects.
+        history: what passes between the clients of the test and the brokers.
     """
+
+    history: ClusterHistory
 
     def __init__(self, world: VirtualWorld) -> None:
         self.world = world

@@ -6,43 +6,30 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.loop import BudgetExhausted, Deadlock
 from understudy.clusters.simulated.randomness import derived
-from understudy.clusters.virtual.process_loop import ProcessLoop, waiting_line
+from understudy.clusters.virtual.process_loop import ProcessLoop
 from understudy.clusters.virtual.world import TEST, VirtualWorld
+from understudy.testing.simulated_tests import verdict
 from understudy.testing.simulated_tests.arguments import SimulatedArguments
 from understudy.testing.simulated_tests.cluster import SimulatedTestCluster
+from understudy.testing.simulated_tests.cluster_history import Caller, ClusterHistory
 from understudy.testing.simulated_tests.faults import Fault, FaultInjector, draw_faults
+from understudy.testing.simulated_tests.leader_logs import leader_logs
+from understudy.testing.simulated_tests.outcome import FailureKind, Outcome, Problem
+from understudy.testing.simulated_tests.watch import RunWatch
+from understudy.testing.simulated_tests.wire_history import WireHistory
 from understudy.trials.seeds.judgement import judge
 
 GRACE_S: Final = 300.0
 """Virtual time after the last fault in which a test must have ended."""
 
-
-@dataclass(slots=True)
-class Outcome:
-    """What one run of a test has shown.
-
-    Attributes:
-        problems: why it has failed, the most important first; empty if it has passed.
-        error: the exception of the test itself; None if it has raised none.
-        faults: the faults that were injected.
-        virtual_s: the time that has passed.
-        digest: equal runs have the same.
-    """
-
-    seed: int
-    problems: list[str] = field(default_factory=list)
-    error: BaseException | None = None
-    faults: tuple[Fault, ...] = ()
-    virtual_s: float = 0.0
-    digest: str = ""
-    callbacks: int = 0
+_POWER: Final = ("lose-power", "lose_power", "power_loss")
+"""Names of the fault whose effects only the records of logs show."""
 
 
 class TestRun:
@@ -51,6 +38,9 @@ class TestRun:
     Args:
         test: the coroutine function; it gets the cluster and `args`.
         faults: faults to inject instead of those that the seed draws.
+
+    Attributes:
+        error: the exception that the test has raised; None if it has raised none.
     """
 
     __test__ = False
@@ -68,23 +58,25 @@ class TestRun:
         self.seed = seed
         self.arguments = arguments
         self._test, self._args, self._named = test, args, named
-        drawn = draw_faults(
-            derived(seed, "client faults"), arguments.kinds, seconds=arguments.seconds, brokers=arguments.brokers
-        )
-        self.faults = tuple(drawn if faults is None else faults)
+        self.faults = schedule(arguments, seed) if faults is None else tuple(faults)
+        settings = {"understudy.events.logs": "true"} if set(_POWER) & set(arguments.kinds) else {}
         self.cluster = SimulatedCluster(
             seed,
             brokers=arguments.brokers,
             racks=arguments.racks or None,
-            settings=dict(arguments.settings),
+            settings=settings | dict(arguments.settings),
             reordering=derived(seed, "reordering of clients").random() < 0.5,
         )
-        self.world = VirtualWorld(self.cluster)
+        self.wire = WireHistory()
+        self.world = VirtualWorld(self.cluster, self.wire)
         self.test_cluster = SimulatedTestCluster(self.world)
+        self.test_cluster.history = ClusterHistory(self.wire, lambda: leader_logs(self.cluster), self._caller)
         self.loop: ProcessLoop = self.world.new_process(TEST)
         self.outcome = Outcome(seed)
         self.error: BaseException | None = None
         """The exception of the test itself."""
+        self._problems: list[Problem] = []
+        self._watch = RunWatch(self.world)
 
     def run(self) -> Outcome:
         """Run the test, then judge the run."""
@@ -92,49 +84,80 @@ class TestRun:
         logging.getLogger().addHandler(handler)
         try:
             self.cluster.start()
-            self._run_test()
+            injector = self._run_test()
+            self._judge_clients(injector)
         except (ClusterError, Deadlock, BudgetExhausted) as error:
-            self.outcome.problems.append(f"{type(error).__name__}: {error}")
+            self._add(Problem(FailureKind.ENVIRONMENT, self.cluster.now_ms, f"{type(error).__name__}: {error}"))
         finally:
             logging.getLogger().removeHandler(handler)
+            lines = list(self.world.lines)
             self.cluster.close()
-        self._judge()
-        return self.outcome
+        self._judge_brokers()
+        outcome = self.outcome
+        outcome.problems = verdict.in_order(self._problems)
+        digest = hashlib.blake2b(outcome.digest.encode(), digest_size=16)
+        for line in lines:
+            digest.update(repr(line).encode())
+        outcome.digest = digest.hexdigest()
+        return outcome
 
-    def _run_test(self) -> None:
-        outcome, kernel = self.outcome, self.cluster.loop
-        began_ms = self.cluster.now_ms
+    def _add(self, *problems: Problem) -> None:
+        self._problems += problems
+
+    def _caller(self) -> Caller:
+        loop = ProcessLoop.running
+        if loop is None:
+            return Caller("", 0, self.cluster.now_ms)
+        return Caller(loop.process.name, loop.process.incarnation, self.cluster.now_ms)
+
+    # ------------------------------------------------------------------ the test
+
+    def _run_test(self) -> FaultInjector:
+        """Run the test to its end, and note how it has ended."""
+        outcome = self.outcome
+        outcome.began_ms = began_ms = self.cluster.now_ms
         injector = FaultInjector(self.world, self.faults)
         self.test_cluster.faults = injector
+        context = self.loop.process.context
         coroutine = self._test(self.test_cluster, *self._args, **self._named)
-        task = self.loop.create_task(coroutine, name="test", context=self.loop.process.context.copy())
-        task.add_done_callback(lambda _: kernel.interrupt(), context=self.loop.process.context.copy())
-        limit_ms = began_ms + (self.arguments.seconds + GRACE_S) * 1000
-        while not task.done() and self.cluster.now_ms < limit_ms:
-            kernel.run_for(1.0)
-        outcome.virtual_s = (self.cluster.now_ms - began_ms) / 1000
-        outcome.faults = tuple(injector.injected)
-        if not task.done():
-            outcome.problems.append(self._not_ended(task))
-        elif task.cancelled():
-            outcome.problems.append("the test was cancelled")
-        elif (error := task.exception()) is not None:
-            outcome.error = error
-            outcome.problems.append(f"{type(error).__name__}: {error}")
-        outcome.problems += map(str, self.world.failures)
+        task = self.loop.create_task(coroutine, name="test", context=context.copy())
+        task.add_done_callback(lambda _: self.cluster.loop.interrupt(), context=context.copy())
+        stuck = self._watch.run_until_done(task, began_ms + (self.arguments.seconds + GRACE_S) * 1000)
+        ended_ms = self.cluster.now_ms
+        outcome.virtual_s = (ended_ms - began_ms) / 1000
+        if stuck is not None:
+            self._add(stuck)
+        else:
+            self.error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if self.error is not None:
+            self._add(verdict.of_test(self.error, self.world, ended_ms))
+        elif stuck is None:
+            self._add(*verdict.left_over(self._watch, self.loop, task, ended_ms))
+        return injector
 
-    def _not_ended(self, task: asyncio.Task[Any]) -> str:
-        waiting = [f"  {each.get_name()}: {waiting_line(each)}" for each in asyncio.all_tasks(self.loop)]
-        return (
-            f"the test has not ended {GRACE_S:g} virtual seconds after the time of its faults; waiting are\n"
-            + "\n".join(waiting)
-        )
+    # ------------------------------------------------------------------ the verdict
 
-    def _judge(self) -> None:
+    def _judge_clients(self, injector: FaultInjector) -> None:
+        self._add(*verdict.unhandled(self.world))
+        injector.stop()
+        if not any(problem.kind is FailureKind.SPIN for problem in self._problems):
+            unsettled = verdict.not_settled(self.cluster)
+            self._add(*unsettled)
+            if not unsettled:
+                self._add(*verdict.lost_records(self.cluster, self.wire))
+        injected = injector.injected
+        self.outcome.injected = tuple(place for place, fault in enumerate(self.faults) if fault in injected)
+        self.outcome.faults = tuple(map(str, injected))
+
+    def _judge_brokers(self) -> None:
         judgement = judge(self.cluster)
-        self.outcome.problems += judgement.problems
-        self.outcome.callbacks = self.cluster.loop.executed
-        digest = hashlib.blake2b(judgement.log_digest.encode(), digest_size=16)
-        for line in self.world.lines:
-            digest.update(repr(line).encode())
-        self.outcome.digest = digest.hexdigest()
+        self._add(*verdict.violations(judgement, self.cluster.now_ms))
+        outcome = self.outcome
+        outcome.callbacks, outcome.records = self.cluster.loop.executed, judgement.records
+        outcome.digest = judgement.log_digest
+
+
+def schedule(arguments: SimulatedArguments, seed: int) -> tuple[Fault, ...]:
+    """Return the faults that a seed draws for a test."""
+    source = derived(seed, "client faults")
+    return draw_faults(source, arguments.kinds, seconds=arguments.seconds, brokers=arguments.brokers)

@@ -11,7 +11,8 @@ from understudy.testing.simulated_tests.decorator import SimulatedTest
 from understudy.testing.simulated_tests.workers.forks import Child, ChildDied, ChildFailed
 
 if TYPE_CHECKING:
-    from understudy.testing.simulated_tests.run import Outcome, TestRun
+    from understudy.testing.simulated_tests.outcome import Outcome
+    from understudy.testing.simulated_tests.run import TestRun
 
 _RUN: Final = "understudy.testing.simulated_tests.run"
 _WATCHDOG: Final = "understudy.testing.simulated_tests.workers.watchdog"
@@ -115,8 +116,7 @@ class BoundTest:
                 outcome = run.run()
         else:
             outcome = run.run()
-        error, outcome.error = outcome.error, None
-        run.error = error
+        error = run.error
         return run, Result(seed, outcome, skipped=str(error) if is_skip(error) else None)
 
     def explain(self, seed: int) -> Explanation:

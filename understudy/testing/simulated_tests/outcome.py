@@ -1,0 +1,95 @@
+"""`Outcome`: what one run of a test has shown, as a value that a forked process can send to its parent.
+
+This module imports neither the simulator nor the checks: a process that only collects outcomes stays small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class FailureKind(StrEnum):
+    """In which way a run has failed."""
+
+    TEST = "the test has raised an exception"
+    SERVICE = "a service has ended with an exception"
+    EXCEPTION = "an exception was never retrieved"
+    TASKS = "tasks are left over"
+    DEADLOCK = "nothing can run"
+    LIMIT = "the test has not ended"
+    SPIN = "a process does not wait"
+    INVARIANT = "an invariant of the cluster is violated"
+    UNSETTLED = "the cluster does not settle"
+    LOST = "acknowledged records are lost"
+    ENVIRONMENT = "the run could not go on"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One reason why a run has failed.
+
+    Attributes:
+        at_ms: virtual time since the run began, when it was found.
+        text: one sentence, without the time.
+        details: further lines: a traceback, or the tasks that wait.
+        place: the type of an exception and the line that has raised it; with `kind` it tells whether two runs have
+            failed in the same way. Empty if the kind says all.
+    """
+
+    kind: FailureKind
+    at_ms: float
+    text: str
+    details: tuple[str, ...] = ()
+    place: str = ""
+
+    @property
+    def way(self) -> tuple[FailureKind, str]:
+        """Equal for problems of two runs that have failed in the same way."""
+        return self.kind, self.place
+
+    def __str__(self) -> str:
+        return f"at {self.at_ms / 1000:.1f} s {self.text}"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one run of a test has shown. It consists of numbers and texts, and can be pickled.
+
+    Attributes:
+        problems: why the run has failed, the most important first; empty if it has passed.
+        began_ms: virtual time at which the test began: the brokers had started.
+        virtual_s: virtual time that the test has taken.
+        injected: the places in the schedule of the faults that were injected.
+        faults: these faults in words, a line each.
+        missed: number of faults that found no target.
+        story: what brokers and clients did, a line each; empty unless it was asked for.
+        left_out: number of lines that the story does not show.
+        log_lines: what the user's processes have logged, a line each; empty unless the story was asked for.
+        digest: equal runs have the same.
+        callbacks: number of callbacks that were run.
+        records: number of records of the brokers' event logs.
+        sent, acknowledged: numbers of attempts to send a record, and of records that were acknowledged.
+        page: the file of the page; empty if none was asked for.
+    """
+
+    seed: int
+    problems: list[Problem] = field(default_factory=list)
+    began_ms: float = 0.0
+    virtual_s: float = 0.0
+    injected: tuple[int, ...] = ()
+    faults: tuple[str, ...] = ()
+    missed: int = 0
+    story: tuple[str, ...] = ()
+    left_out: int = 0
+    log_lines: tuple[str, ...] = ()
+    digest: str = ""
+    callbacks: int = 0
+    records: int = 0
+    sent: int = 0
+    acknowledged: int = 0
+    page: str = ""
+
+    @property
+    def has_passed(self) -> bool:
+        return not self.problems
