@@ -105,16 +105,21 @@ def parse_count_range(text: object) -> CountRange:
 
 # ------------------------------------------------------------------ targets
 
+SERVICE, CLIENTS = "service", "clients"
+OF_USERS: Final = (SERVICE, CLIENTS)
+"""Roles of the user's processes, which only tests in virtual time have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """The brokers that a step acts on, resolved at the moment of the step.
 
     Attributes:
-        role: `controller`, `leader`, `follower`, `rack`, `random`, `all`, `zookeeper`, `broker` or `bound`.
+        role: `controller`, `leader`, `follower`, `rack`, `random`, `all`, `zookeeper`, `broker` or `bound`; in tests in
+            virtual time also `service` and `clients`, the user's processes.
         partition: the partition, for `leader` and `follower`.
         name: for `bound` the name that an earlier step gave, for `rack` the rack, for `zookeeper` which of its servers:
-            `leader`, an id, or empty for all.
+            `leader`, an id, or empty for all; for `service` its name.
         broker_id: the id, for `broker`.
     """
 
@@ -131,6 +136,8 @@ class Target:
                 return str(self.broker_id)
             case "rack":
                 return f"rack({self.name})"
+            case "service" if self.name:
+                return f"service({self.name})"
             case "zookeeper" if self.name:
                 return f"zookeeper({self.name})"
         if self.partition is None:
@@ -139,12 +146,12 @@ class Target:
 
 
 _WITH_PARTITION: Final = ("leader", "follower")
-_ALONE: Final = ("controller", "random", "all", "zookeeper")
+_ALONE: Final = ("controller", "random", "all", "zookeeper", CLIENTS)
 
 
 def parse_target(text: object) -> Target:
     """Return the target of `controller`, `leader(orders/0)`, `leader:orders/0`, `rack(a)`, `2`, `zookeeper`,
-    `zookeeper(leader)`, `zookeeper(2)` or a bound name.
+    `zookeeper(leader)`, `zookeeper(2)`, `service(billing)`, `clients` or a bound name.
 
     Raises:
         BadValue: it is no target.
@@ -165,6 +172,10 @@ def parse_target(text: object) -> Target:
         if not argument:
             raise BadValue(f"{text!r} names no rack; expected rack(NAME)")
         return Target("rack", name=argument)
+    if role == SERVICE:
+        if not argument:
+            raise BadValue(f"{text!r} names no service; expected service(NAME)")
+        return Target(SERVICE, name=argument)
     if role == "zookeeper":
         if argument != "leader" and not argument.isdecimal():
             raise BadValue(

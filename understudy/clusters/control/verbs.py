@@ -26,7 +26,7 @@ from understudy.clusters.processes.run_folder import read_cluster_file
 from understudy.clusters.processes.zookeeper_ensemble import LEADER
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.clusters.targets import Resolver
-from understudy.clusters.values import Target, duration, parse_duration, parse_target
+from understudy.clusters.values import OF_USERS, Target, duration, parse_duration, parse_target
 from understudy.clusters.verb_table import ARM, GONE, PAUSED, RUNNING, TARGETS, VERBS
 from understudy.foundation.wire.armed_answers import ArmedAnswer
 
@@ -125,7 +125,7 @@ def _target(text: str) -> Target:
         if ":" in text or "(" in text:
             raise
     else:
-        if target.role != "bound":
+        if target.role != "bound" and target.role not in OF_USERS:
             return target
     raise one_of(text, tuple(TARGETS), "target")
 

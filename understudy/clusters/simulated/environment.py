@@ -88,6 +88,10 @@ class SimulatedEnvironment:
         """The node that runs the clients and records the injected faults."""
         self.nodes = [self.simulator]
         """All nodes."""
+        self.client_nodes = [self.simulator.name]
+        """The names of the nodes that run clients: the simulator, and those of a user's processes."""
+        self.before_fault: Callable[[str], None] = lambda target: None
+        """Called with the target of each fault before it is recorded."""
         self._own_clocks = own_clocks
         world = self.simulator.start(
             self.zookeeper, self.network, session_timeout_ms=6_000, connection_timeout_ms=6_000
@@ -147,6 +151,7 @@ class SimulatedEnvironment:
 
     def record_fault(self, fault: str, target: str, role: str = "") -> None:
         """Record a fault; call it before the fault is injected."""
+        self.before_fault(target)
         self._events.append(FaultInjected(fault=fault, target=target, role=role))
 
     def record_step(self, step: str, note: str = "") -> None:
@@ -174,12 +179,12 @@ class SimulatedEnvironment:
     def cut_from_clients(self, broker_id: int) -> None:
         """Hold everything between a broker and all clients."""
         self.record_fault("cut", f"broker-{broker_id} -> clients")
-        self.network.partition([f"broker-{broker_id}"], [self.simulator.name])
+        self.network.partition([f"broker-{broker_id}"], self.client_nodes)
 
     def heal_clients(self, broker_id: int) -> None:
         """End the cut between a broker and all clients."""
         self.record_fault("heal", f"broker-{broker_id} -> clients")
-        self.network.heal_between([f"broker-{broker_id}"], [self.simulator.name])
+        self.network.heal_between([f"broker-{broker_id}"], self.client_nodes)
 
     def refuse(self, one: int, others: Sequence[int], is_refusing: bool) -> None:
         """Refuse the connections that a broker opens to others, or accept them again; open ones stay."""
@@ -250,15 +255,16 @@ class SimulatedEnvironment:
         self.network.heal()
 
     def isolate_node(self, node: str, others: Sequence[str]) -> None:
-        """Hold everything between a node and `others`, and between it and ZooKeeper."""
+        """Hold everything between a node and `others`, all clients, and ZooKeeper."""
         self._isolated.add(node)
-        self.network.partition([node], others)
+        self.network.partition([node], [*others, *self.client_nodes])
         self.zookeeper.hold(node)
 
     def end_isolation(self, node: str, others: Sequence[str]) -> None:
         """End what `isolate_node` began, except for the links to nodes that are isolated themselves."""
         self._isolated.discard(node)
-        self.network.heal_between([node], [other for other in others if other not in self._isolated])
+        others = [other for other in (*others, *self.client_nodes) if other not in self._isolated]
+        self.network.heal_between([node], others)
         self.zookeeper.heal(node)
 
     # ------------------------------------------------------------------ faults of ZooKeeper

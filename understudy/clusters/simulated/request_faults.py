@@ -1,10 +1,13 @@
 """The faults of single requests between simulated nodes: held, lost, repeated or damaged, as by the proxy of processes.
 
-A request is one call of `send` on the end of a connection that has opened it, as all clients and brokers send them.
+A request is part of one call of `send` on the end of a connection that has opened it: clients and brokers send one or
+several whole requests at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from understudy.clusters.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effect, RequestRule, corrupted, shortened
@@ -12,7 +15,8 @@ from understudy.clusters.request_rules import KAFKA_ANSWER, KAFKA_REQUEST, Effec
 if TYPE_CHECKING:
     from understudy.clusters.simulated.network import SimulatedConnection
 
-_SIZE_BYTES: Final = 4
+_SIZE: Final = Struct(">i")
+_SIZE_BYTES: Final = _SIZE.size
 
 
 class RequestFaults:
@@ -58,6 +62,10 @@ class RequestFaults:
             else:
                 end.transmit(data)
             return
+        for request in _requests(data):
+            self._send_request(end, request)
+
+    def _send_request(self, end: SimulatedConnection, data: bytes) -> None:
         if len(data) >= KAFKA_REQUEST.size:
             size, api, _, correlation_id = KAFKA_REQUEST.unpack_from(data)
             source, destination = end.nodes
@@ -93,3 +101,15 @@ class RequestFaults:
                 end.transmit(corrupted(data, rule.count))
             case Effect.SHORTEN:
                 end.transmit(shortened(data, rule.count))
+
+
+def _requests(data: bytes) -> Iterator[bytes]:
+    """Cut what a client writes at once into its requests; what is no whole request stays in one piece."""
+    start = 0
+    while len(data) - start >= _SIZE_BYTES:
+        end = start + _SIZE_BYTES + _SIZE.unpack_from(data, start)[0]
+        if not start < end < len(data):
+            break
+        yield data[start:end]
+        start = end
+    yield data[start:]

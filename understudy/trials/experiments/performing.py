@@ -1,4 +1,4 @@
-"""`Performing`: the actions of steps, as all engines do them. None of them waits for the brokers."""
+"""The actions of steps, as all engines do them. None of them waits for the brokers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Any, Final, Protocol
 from understudy.clusters.answers import arm_at
 from understudy.clusters.clients.topic_requests import PREFERRED, UNCLEAN
 from understudy.clusters.cluster import ClusterError
+from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.processes import RunningProcess
+from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.loop import Process
 from understudy.trials.experiments.bad_requests import FLOOD
 from understudy.trials.experiments.disk_damage import DAMAGES, copy, restore
-from understudy.trials.experiments.disk_faults import DISK_FAULTS
+from understudy.trials.experiments.disk_faults import DISK_FAULTS, MachineFaultsOfBrokers
 from understudy.trials.experiments.each_broker import Broker, Brokers, begin_start, on_each, to_all
 from understudy.trials.experiments.engine import CannotInject, ExperimentEngine, Undo
 from understudy.trials.experiments.language.actions import (
@@ -47,8 +49,11 @@ _EVERY_MS: Final = {"stutter": 1_000.0, "crash-loop": 2_000.0, "flap-zookeeper":
 _numbers = itertools.count(1)
 
 
-class Performing(ExperimentEngine, Protocol):
-    """The actions of steps. An engine inherits it, and adds what differs between engines."""
+class ActionsOnCluster(Protocol):
+    """The actions of steps on a cluster. Who inherits it adds what differs between kinds of clusters."""
+
+    cluster: LocalCluster | SimulatedCluster
+    machines: MachineFaultsOfBrokers
 
     def after(self, ms: float, action: Callable[[], None]) -> None:
         """Call `action` once `ms` have passed."""
@@ -77,20 +82,6 @@ class Performing(ExperimentEngine, Protocol):
         """Delete a znode as an operator does. Raises CannotInject."""
 
     # ------------------------------------------------------------------ any action
-
-    def perform(self, number: int, action: Action, broker_ids: Sequence[int], peer_ids: Sequence[int]) -> Undo | None:
-        """Do the action of a step; see `ExperimentEngine.perform`."""
-        brokers = [self.cluster.broker(broker_id) for broker_id in broker_ids]
-        if action.name == "limit-files" or (isinstance(action, DiskFault) and DISK_FAULTS[action.name].may_end_broker):
-            self.may_end.update(broker.name for broker in brokers)
-        match action:
-            case OnPartition(name="produce"):
-                self.load.produce(number, action)
-            case JoinMembers(members=members):
-                self.load.join(members)
-            case _:
-                return self.do(action, brokers, peer_ids)
-        return None
 
     def do(self, action: Action, brokers: Brokers, peers: Sequence[int]) -> Undo | None:
         """Do an action to brokers, or to the target that it names itself."""
@@ -388,6 +379,24 @@ class Performing(ExperimentEngine, Protocol):
             case OnPartition(name=name, partition=partition):
                 election_type = PREFERRED if name == "elect" else UNCLEAN
                 self.begin_call(admin.elect_leaders([partition], election_type=election_type))
+
+
+class Performing(ActionsOnCluster, ExperimentEngine, Protocol):
+    """The actions of steps, those of the load included. An engine inherits it."""
+
+    def perform(self, number: int, action: Action, broker_ids: Sequence[int], peer_ids: Sequence[int]) -> Undo | None:
+        """Do the action of a step; see `ExperimentEngine.perform`."""
+        brokers = [self.cluster.broker(broker_id) for broker_id in broker_ids]
+        if action.name == "limit-files" or (isinstance(action, DiskFault) and DISK_FAULTS[action.name].may_end_broker):
+            self.may_end.update(broker.name for broker in brokers)
+        match action:
+            case OnPartition(name="produce"):
+                self.load.produce(number, action)
+            case JoinMembers(members=members):
+                self.load.join(members)
+            case _:
+                return self.do(action, brokers, peer_ids)
+        return None
 
 
 def _resume(broker: Broker) -> None:

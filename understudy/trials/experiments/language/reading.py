@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from understudy.clusters.problems import BadExperiment, BadValue, Problem, one_of
-from understudy.clusters.values import Target
+from understudy.clusters.values import OF_USERS, Target
 from understudy.trials.experiments.language import expectations
 from understudy.trials.experiments.language.actions import ACTIONS, TARGETS, Answer, OnZooKeeper
 from understudy.trials.experiments.language.document import (
@@ -263,6 +263,9 @@ def _inconsistencies(experiment: Experiment) -> list[Problem]:
                 problems.append(
                     Problem(step.line, f"there is no broker {target.broker_id}: ids are 1 to {len(brokers)}")
                 )
+            elif target.role in OF_USERS:
+                words = f"{target} is no broker: only tests in virtual time (understudy.testing.simulated) have it"
+                problems.append(Problem(step.line, words))
             elif target.role == "rack" and target.name not in cluster.racks:
                 problems.append(Problem(step.line, f"no broker is in rack {target.name}: see cluster.racks"))
     problems += _problems_of_ensemble(experiment)
