@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from understudy.clusters.simulated.clocks import EPOCH_MS
-from understudy.clusters.virtual import blocking
+from understudy.clusters.virtual import blocking, clocks_in_c
 from understudy.clusters.virtual.process_loop import ProcessLoop
 from understudy.clusters.virtual.refusals import refusal
 from understudy.clusters.virtual.replacement import replace, replace_everywhere
@@ -44,6 +44,7 @@ def install() -> None:
     _replace_clocks()
     _replace_randomness()
     _replace_what_is_refused()
+    clocks_in_c.install()
 
 
 def seed(number: int) -> None:
