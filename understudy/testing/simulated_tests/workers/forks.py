@@ -149,12 +149,9 @@ def how_it_ended(status: int) -> str:
 
 def _compute_and_exit(compute: Callable[[], Any], pipe: int) -> NoReturn:
     try:
-        try:
-            data = pickle.dumps((True, compute()))
-        except Exception:  # noqa: BLE001  the parent raises it
-            data = pickle.dumps((False, traceback.format_exc()))
-    except BaseException:  # noqa: BLE001  the process must not go on as its parent does
-        os._exit(1)
+        data = pickle.dumps((True, compute()))
+    except BaseException:  # noqa: BLE001  the parent raises it; this process must not go on as its parent does
+        data = pickle.dumps((False, traceback.format_exc()))
     write_and_exit(pipe, data)
 
 

@@ -30,6 +30,7 @@ def watchdog(executed: Callable[[], int]) -> Iterator[None]:
     last = quiet_s = 0
 
     def tick(*_: object) -> None:
+        __tracebackhide__ = True
         nonlocal last, quiet_s
         now = executed()
         quiet_s = quiet_s + 1 if now == last else 0
