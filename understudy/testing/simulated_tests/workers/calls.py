@@ -25,7 +25,7 @@ from understudy.testing.simulated_tests.workers.plain_worker import Target
 from understudy.testing.simulated_tests.workers.pool import (
     Pool,
     can_have_workers,
-    has_the_hash_seed,
+    is_like_a_worker,
     usual_workers,
 )
 from understudy.testing.simulated_tests.workers.runs import BoundTest, Explanation, Host, Result
@@ -179,7 +179,7 @@ def _run_seeds(bound: BoundTest, caller: Caller) -> None:
 
 
 def _slots(bound: BoundTest, caller: Caller, count: int) -> Sequence[Slot]:
-    if not has_the_hash_seed():
+    if not is_like_a_worker():
         try:
             return caller.slots(bound, count)
         except NotByName:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from typing import IO, Any, Final
 
+from understudy.testing.simulated_tests.workers import addresses
 from understudy.testing.simulated_tests.workers.forks import how_it_ended
 from understudy.testing.simulated_tests.workers.slots import Begin, WorkerSlot
 
@@ -23,9 +24,9 @@ _LINES: Final = 30
 _END_S: Final = 5.0
 
 
-def has_the_hash_seed() -> bool:
-    """Whether strings hash in this process as in workers."""
-    return not sys.flags.hash_randomization
+def is_like_a_worker() -> bool:
+    """Whether strings and other objects hash in this process as in workers."""
+    return not sys.flags.hash_randomization and addresses.are_fixed()
 
 
 def can_have_workers() -> bool:
@@ -121,7 +122,7 @@ class Pool:
         streams: dict[str, Any] = (
             {} if is_live else {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": errors}
         )
-        with self._terminal():
+        with self._terminal(), addresses.fixed():
             process = subprocess.Popen(
                 [sys.executable, *subprocess._args_from_interpreter_flags(), "-c", program],  # type: ignore[attr-defined]  # as multiprocessing uses it
                 env=os.environ | {"PYTHONHASHSEED": HASH_SEED},

@@ -17,7 +17,7 @@ import pytest
 from understudy.testing.simulated_tests.decorator import SimulatedTest, simulated_test
 from understudy.testing.simulated_tests.workers import calls, forks, serving
 from understudy.testing.simulated_tests.workers.calls import Options
-from understudy.testing.simulated_tests.workers.pool import Pool, can_have_workers, has_the_hash_seed, usual_workers
+from understudy.testing.simulated_tests.workers.pool import Pool, can_have_workers, is_like_a_worker, usual_workers
 from understudy.testing.simulated_tests.workers.runs import BoundTest, Explanation
 from understudy.testing.simulated_tests.workers.slots import Begin, Slot
 
@@ -75,7 +75,7 @@ class PytestSide:
 
     def start_workers(self) -> None:
         """Start the workers that the tests of the session will need."""
-        if self._items and serving.line is None and not has_the_hash_seed() and can_have_workers():
+        if self._items and serving.line is None and not is_like_a_worker() and can_have_workers():
             most = max(len(self.options.seeds_of(test)) for item in self._items if (test := test_of(item)))
             self._pool.start(usual_workers(most, self.options.workers), is_live=self.options.is_live)
 
