@@ -142,7 +142,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         ProcessLoop.running = self
         try:
             callback(*args)
-        except Exception as error:  # noqa: BLE001  asyncio reports the exception of a callback, and goes on
+        except Exception as error:  # noqa: BLE001  asyncio reports the exception of a callback
             self.call_exception_handler({"message": f"Exception in callback {callback!r}", "exception": error})
         except SystemExit:
             pass  # the task that has called sys.exit has it as its exception

@@ -1,6 +1,6 @@
 """`SimulatedTestCluster`: the cluster that a test in virtual time gets.
 
-Its names are those of `LocalCluster` and `ClusterUnderTest`, and what takes time is awaited.
+It has the names of `LocalCluster` and `ClusterUnderTest`, and what takes time is awaited.
 """
 
 from __future__ import annotations

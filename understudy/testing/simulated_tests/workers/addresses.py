@@ -18,7 +18,7 @@ _ASK: Final = 0xFFFFFFFF
 
 
 def are_fixed() -> bool:
-    """Whether addresses of this process are those of workers."""
+    """Whether this process has the addresses of workers."""
     before = _personality(_ASK)
     return before < 0 or bool(before & _ADDR_NO_RANDOMIZE) or not _can_be_fixed()
 
