@@ -43,6 +43,32 @@ def test_an_acknowledged_record_is_lost_if_another_one_has_its_offset() -> None:
         wires.history.assert_nothing_lost()
 
 
+def test_of_two_records_that_were_acknowledged_at_one_offset_one_is_lost() -> None:
+    """Two leaders have acknowledged them, with acks=1."""
+    wires = Wires()
+    connection = wires.connect()
+    for value in (b"a", b"b"):
+        connection.send(value, offset=0, acks=1)
+    for kept, gone in ((b"a", b"b"), (b"b", b"a")):
+        wires.log(kept)
+        with pytest.raises(AssertionError) as failure:
+            wires.history.assert_nothing_lost()
+        assert (
+            f"(1 in all):\n  - orders-0, offset 0: the record {gone!r} is lost: offset 0 has the record {kept!r}"
+            in str(failure.value)
+        )
+
+
+def test_a_record_that_an_earlier_attempt_has_appended_is_not_lost() -> None:
+    wires = Wires()
+    first, second = wires.connect(), wires.connect()
+    first.send(b"a")
+    first.close()
+    second.send(b"a", offset=2)
+    wires.log(b"a", b"x")
+    wires.history.assert_nothing_lost()
+
+
 def test_a_loss_with_acks_1_is_reported_with_what_acks_1_promises() -> None:
     wires = Wires()
     wires.connect().send(b"a", offset=0, acks=1)
@@ -337,6 +363,20 @@ def test_a_record_that_a_member_was_given_twice_before_it_commits_is_processed_o
     member.commit(1, "m", 1)
     with pytest.raises(AssertionError, match="processed 2 times"):
         wires.history.assert_once(group="billing")
+
+
+def test_two_answers_to_fetches_at_the_same_time_are_one_processing() -> None:
+    wires = Wires()
+    old, new = wires.connect(client_id="b"), wires.connect(client_id="b", broker=2)
+    old.join("m", 1, 0)
+    slow = old.ask_for(0)
+    new.fetch(0, b"a")
+    new.commit(1, "m", 1)
+    old.give(slow, 0, b"a")
+    new.fetch(1, b"b")
+    new.commit(2, "m", 1)
+    wires.log(b"a", b"b")
+    wires.history.assert_once(group="billing")
 
 
 def test_records_that_are_marked_twice_are_processed_twice() -> None:

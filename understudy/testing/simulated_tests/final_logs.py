@@ -66,7 +66,7 @@ def senders(log: FinalLog, sent: Sequence[Sent]) -> list[Sent | None]:
         for each in sent
         if each.sequence >= 0
     }
-    by_offset = {each.offset: each for each in sent if each.sequence < 0 and each.offset >= 0}
+    acknowledged = {(each.offset, _content(each)): each for each in sent if each.sequence < 0 and each.offset >= 0}
     free = {
         content: list(attempts)
         for content, attempts in grouped((_content(each), each) for each in sent if _may_be_anywhere(each)).items()
@@ -77,11 +77,8 @@ def senders(log: FinalLog, sent: Sequence[Sent]) -> list[Sent | None]:
         if record.sequence >= 0:
             found.append(by_sequence.get((record.producer_id, record.producer_epoch, record.sequence, content)))
             continue
-        acknowledged = by_offset.get(record.offset)
-        if acknowledged is not None and _content(acknowledged) == content:
-            found.append(acknowledged)
-        else:
-            found.append(_take(free.get(content, []), record))
+        sender = acknowledged.get((record.offset, content))
+        found.append(_take(free.get(content, []), record) if sender is None else sender)
     return found
 
 

@@ -266,7 +266,14 @@ def _processed_by_commits(group: GroupEvidence, given: Sequence[Delivered]) -> I
     commit that was refused shows it as well.
     """
     for number, each in enumerate(given):
-        again = (later.order for later in given[number + 1 :] if _member(later) == _member(each))
+        if any(before.order > each.sent_order and _member(before) == _member(each) for before in given[:number]):
+            # It was requested before the other answer came; a client drops what it has already.
+            continue
+        again = (
+            later.order
+            for later in given[number + 1 :]
+            if _member(later) == _member(each) and later.sent_order > each.order
+        )
         end = min([*again, *_ends(group, each)], default=None)
         for commit in group.commits:
             if partition_of(commit) != partition_of(each):

@@ -121,53 +121,54 @@ def _is_asked(topic: str | None, partition: Partition) -> bool:
 
 
 def lost(evidence: Evidence, topic: str | None) -> list[str]:
-    """Return a text for each acknowledged record that is lost (H1)."""
+    """Return a text for each acknowledged record that is lost (H1).
+
+    A record that is at another offset than its acknowledgement says is not lost: another attempt has appended it.
+    """
     history = _history(evidence)
     history.read_to_the_end |= evidence.logs.keys()
-    by_offset: dict[tuple[Partition, int], str] = {}
     judged: list[Sent] = []
+    replaced: list[Sent] = []
     for send, attempts in evidence.sends.items():
         partition = attempts[0].topic, attempts[0].partition
         if partition not in evidence.logs or not _is_asked(topic, partition):
             continue
-        each, offset = _acknowledged_at(evidence, send)
+        each = next((each for each in attempts if each.is_acknowledged), None)
+        offset = None if each is None else evidence.places.get(send, [each.offset])[0]
+        if offset is not None and 0 <= offset < evidence.logs[partition].start:
+            offset = None
+        if each is not None and send not in evidence.places and (partition, offset) in evidence.records:
+            replaced.append(each)
+            offset = None
+        judged.append(each or attempts[-1])
         outcome = SendOutcome.INFO if offset is None else SendOutcome.OK
-        judged.append(each)
-        history.sends.append(Send(_ANY, partition, str(send), outcome, offset, key=_key(each.key)))
-        if offset is not None:
-            by_offset[partition, offset] = str(send)
+        history.sends.append(Send(_ANY, partition, str(send), outcome, offset, key=_key(judged[-1].key)))
     for partition, log in evidence.logs.items():
-        read = []
-        for record in log.records:
-            sender = evidence.senders.get((partition, record.offset))
-            value = f"other {record.offset}" if sender is None else str(sender)
-            if sender is None:
-                # Its key may be the reason that compaction has removed another record.
-                history.sends.append(Send(_ANY, partition, value, SendOutcome.INFO, key=_key(record.key)))
-            if by_offset.get((partition, record.offset), value) == value:
-                read.append((record.offset, value))
+        read = [(record.offset, _value(evidence, partition, record)) for record in log.records]
         history.polls.append(Poll(_LOG, 0, partition, tuple(read), is_final=True))
-    return [
+        # The key of a record that no client here has sent may be the reason that compaction has removed another one.
+        history.sends += [
+            Send(_ANY, partition, value, SendOutcome.INFO, key=_key(evidence.records[partition, offset].key))
+            for offset, value in read
+            if (partition, offset) not in evidence.senders
+        ]
+    missing = [judged[number] for number in _contradictions(AcknowledgedRecordsAreRead(), history)]
+    replaced = [each for each in replaced if not evidence.log_of(each).may_have_lost]
+    return [_lost(evidence, each) for each in sorted([*missing, *replaced], key=lambda each: each.order)]
+
+
+def _value(evidence: Evidence, partition: Partition, record: LogRecord) -> str:
+    """Return what stands for a record of a log: the number of its send."""
+    send = evidence.senders.get((partition, record.offset))
+    return f"other {record.offset}" if send is None else str(send)
+
+
+def _lost(evidence: Evidence, each: Sent) -> str:
+    text = (
         f"{_partition_of(each)}, offset {each.offset}: the {words.content(each)} is lost: "
         f"{words.log_at(evidence.log_of(each), each.offset)}. Attempts: {words.attempts(evidence.sends[each.send])}"
-        + (f". {_ACKS_1}" if each.acks == 1 else "")
-        for each in (judged[number] for number in _contradictions(AcknowledgedRecordsAreRead(), history))
-    ]
-
-
-def _acknowledged_at(evidence: Evidence, send: int) -> tuple[Sent, int | None]:
-    """Return the attempt that was acknowledged, and the record's offset.
-
-    The offset is None if none was acknowledged, or if retention has deleted it; -1 if the answer has no offset, and the
-    record is not in the log.
-    """
-    attempts = evidence.sends[send]
-    answered = next((each for each in attempts if each.is_acknowledged), None)
-    if answered is None:
-        return attempts[-1], None
-    offset = answered.offset if answered.offset >= 0 else evidence.places.get(send, [-1])[0]
-    is_deleted = 0 <= offset < evidence.log_of(answered).start
-    return answered, None if is_deleted else offset
+    )
+    return f"{text}. {_ACKS_1}" if each.acks == 1 else text
 
 
 def _key(key: bytes | None) -> str | None:
