@@ -128,9 +128,9 @@ class ClusterHistory:
 
         *Judges:* records that were sent with acks=all or acks=1, whatever acks promises: a record that was acknowledged
         with acks=1 and is gone is lost to whoever relies on it, and the message says that acks=1 allows that. With a
-        group, of the topics that its members read, from the first offset on that a member has fetched from a partition:
-        the record has to be in an answer to a member or, if services mark records of the topic by `processed`, to be
-        marked.
+        group, of the topics that its members read, from the first offset on that a member has fetched from a partition
+        (from its start if none has): the record has to be in an answer to a member or, if services mark records of the
+        topic by `processed`, to be marked. A record at another offset than the acknowledged one is not lost.
 
         *Cannot judge:* records sent with acks=0, which nothing acknowledges; records before the log start offset, which
         retention or DeleteRecords removed; records of a compacted topic with a later record of their key, and

@@ -62,8 +62,6 @@ class Fetches:
     def answered(
         self, connection: ClientConnection, request: Request, answer: FetchResponse, at_ms: float, order: int
     ) -> None:
-        if answer.error_code != Errors.NONE:
-            return
         for topic in answer.responses:
             name = self._name(topic.topic, topic.topic_id)
             for data in topic.partitions:
