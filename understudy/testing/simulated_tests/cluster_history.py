@@ -47,7 +47,7 @@ class ClusterHistory:
     no statement is about. Call `cluster.calm()` first: a record that is still on its way counts as missing.
 
     A partition with an unclean election or a loss of power (`FinalLog.may_have_lost`) is left out of all statements
-    about logs and commits: Kafka promises nothing there.
+    about logs and commits: Kafka promises nothing there. So is a partition without a log, because it has no leader.
 
     If consumers of several groups in one process read the same partition, give each a client id of its own: a Fetch
     does not name its group.
