@@ -37,6 +37,12 @@ SHARES = {
     "older-tools": Share(1, 4, "our own tools run all of these scripts on brokers of ours in each `make test-all`"),
     "incomplete-runs": Share(1, 5, "each file of a seed loses one part; which part is drawn"),
     "golden-seeds": Share(1, 3, "a seed changes the order of answers, which the first one and two have done already"),
+    "golden-processes": Share(5, 13, "`make interop` runs the others with Apache's tools, the simulator all of them"),
+    "recordings": Share(2, 4, "Kafka 3.9.1 stays as it is; the recorder is checked by any of them"),
+    "zookeeper-versions": Share(
+        1, 3, "3.4 lacks most of what our brokers use; the contracts are tested with each version"
+    ),
+    "handovers": Share(4, 10, "a controller of each kind ends in each of two ways"),
 }
 
 

@@ -14,7 +14,7 @@ from tests.golden.process_cluster import ProcessCluster
 from tests.golden.recording import CONTROL_REQUESTS, FOLDER, Json, load
 from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
 from tests.golden.simulated_cluster import SimulatedScenarioCluster
-from tests.shares import share_of
+from tests.shares import SHARES, share_of
 from understudy.checks.invariant_checker import InvariantChecker
 
 SIMULATED = tuple(name for name, scenario in SCENARIOS.items() if not scenario.only_processes)
@@ -26,14 +26,42 @@ RUNS = 6
 
 Cluster = TypeVar("Cluster", bound=ProcessCluster)
 
-ON_PROCESSES = (*RECORDED_WITH_TOOLS, "pauses", "listeners", "started-too-soon")
+WITH_TOOLS = (
+    "create-topic",
+    "broker-killed",
+    "controller-killed",
+    "controlled-shutdown",
+    "deletion",
+    "offline-and-unclean",
+    "configs",
+    "reassignment",
+    "isr",
+)
+"""Scenarios that `make interop` runs on processes with Apache's tools."""
+
+REPRESENTATIVE = "controller-killed"
+WITHOUT_TOOLS = (
+    *(scenario for scenario in RECORDED_WITH_TOOLS if scenario not in WITH_TOOLS),
+    "pauses",
+    "listeners",
+    "started-too-soon",
+)
+ON_PROCESSES = (REPRESENTATIVE, *WITHOUT_TOOLS, *(scenario for scenario in WITH_TOOLS if scenario != REPRESENTATIVE))
 """Scenarios that run on processes too; the others would show no more than in the simulator, in ten seconds each."""
 
 
-REPRESENTATIVE = pytest.param("controller-killed", marks=pytest.mark.representative("a golden run"))
+def test_the_usual_share_of_scenarios_on_processes_has_each_that_does_not_run_with_tools() -> None:
+    assert SHARES["golden-processes"].whole == len(ON_PROCESSES) == len(set(ON_PROCESSES))
+    assert SHARES["golden-processes"].usual == len((REPRESENTATIVE, *WITHOUT_TOOLS))
 
 
-@pytest.mark.parametrize("scenario", [REPRESENTATIVE, *(name for name in ON_PROCESSES if name != "controller-killed")])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(scenario, marks=[pytest.mark.representative("a golden run")] * (scenario == REPRESENTATIVE))
+        for scenario in ON_PROCESSES[: share_of("golden-processes")]
+    ],
+)
 def test_real_brokers_do_what_kafka_did(scenario: str, tmp_path: Path) -> None:
     check_on_processes(scenario, lambda run: ProcessCluster(tmp_path / str(run), *brokers_and_settings(scenario)))
 

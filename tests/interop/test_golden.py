@@ -27,7 +27,7 @@ from tests.golden.scenario_cluster import (
     tree_of,
 )
 from tests.golden.scenarios import brokers_and_settings
-from tests.golden.test_scenarios import check_on_processes
+from tests.golden.test_scenarios import WITH_TOOLS, check_on_processes
 from tests.interop.tools import Tools
 from understudy.brokers.config.properties import format_properties
 from understudy.clusters.clients.config_requests import BROKER
@@ -150,20 +150,7 @@ def _without_chance(printed: str, ports: dict[int, int]) -> str:
 
 
 @pytest.mark.spec("GT-1", "GT-4", "GT-5", "GT-6", "IO-17")
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        "create-topic",
-        "broker-killed",
-        "controller-killed",
-        "controlled-shutdown",
-        "deletion",
-        "offline-and-unclean",
-        "configs",
-        "reassignment",
-        "isr",
-    ],
-)
+@pytest.mark.parametrize("scenario", WITH_TOOLS)
 def test_our_brokers_do_what_kafka_did_when_administered_with_apaches_tools(
     scenario: str, tools: Tools, tmp_path: Path
 ) -> None:

@@ -18,12 +18,13 @@ from tests.interop.mixed import (
 )
 from tests.interop.steps import create, whole
 from tests.interop.tools import Tools
+from tests.shares import share_of
 from understudy.clusters.processes.apache_kafka import ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.xdist_group("handover"), pytest.mark.usefixtures("complaints")]
 
-HANDOVERS = 10
+HANDOVERS = share_of("handovers")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def cluster(kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.mark.spec("IO-1", "IO-2", "IO-15", "EL-4")
-def test_the_controller_changes_ten_times_between_ours_and_kafkas(cluster: LocalCluster, tools: Tools) -> None:
+def test_the_controller_changes_back_and_forth_between_ours_and_kafkas(cluster: LocalCluster, tools: Tools) -> None:
     """By SIGKILL and by deleting `/controller`; each time a broker of the other kind is elected."""
     create(tools, cluster, "contested", "--replica-assignment 1:2:3,2:3:4,3:4:1,4:1:2,1:3:4,3:1:2")
     epochs = [controller_epoch(cluster)]

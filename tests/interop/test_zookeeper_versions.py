@@ -13,6 +13,7 @@ from devtools.judges.maven import ZOOKEEPERS
 from tests import zookeeper_versions
 from tests.interop.mixed import PATIENCE_S, SESSION_TIMEOUT_MS, hand_over, new_controller, settle
 from tests.interop.steps import whole
+from tests.shares import SHARES, share_of
 from understudy.checks.history import OpKind, ZnodeOp
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.embedded_zookeeper import four_letter_word
@@ -26,7 +27,11 @@ EVERYONE = (*OURS, KAFKAS)
 pytestmark = pytest.mark.xdist_group("zookeeper versions")
 
 
-@pytest.fixture(params=ZOOKEEPERS)
+def test_the_share_of_nightly_runs_has_every_version() -> None:
+    assert SHARES["zookeeper-versions"].whole == len(ZOOKEEPERS)
+
+
+@pytest.fixture(params=ZOOKEEPERS[: share_of("zookeeper-versions")])
 def cluster(kafka: ApacheKafka, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LocalCluster]:
     with zookeeper_versions.running(request.param, tmp_path / "zookeeper") as server:
         answer = four_letter_word(server.host, server.port, "srvr")
