@@ -149,7 +149,7 @@ def test_a_test_whose_answer_was_never_given_fails(pytester: pytest.Pytester) ->
 def test_stock_clients_survive_the_errors_of_the_examples(example: Path, pytester: pytest.Pytester) -> None:
     """Slow, because a stock client waits before it tries again; it alone shows that the examples pass."""
     shutil.copy(example, pytester.path)
-    result = pytester.runpytest_subprocess(*OPTIONS, "-p", "no:warnings", timeout=TIMEOUT_S)
+    result = pytester.runpytest_subprocess(*OPTIONS, "-n", "3", "-p", "no:warnings", timeout=TIMEOUT_S)
     outcomes = result.parseoutcomes()
     assert outcomes.keys() == {"passed"}
     assert outcomes["passed"] > 20
