@@ -181,7 +181,8 @@ class SimulatedTransport(asyncio.Transport):
         self._is_lost = False
         if tap is not None:
             process = loop.process
-            tap.opened(self._number, process.name, process.incarnation, peer[0], loop.kernel.now * 1000)
+            name = loop.net("a connection").name_of(peer[0])
+            tap.opened(self._number, process.name, process.incarnation, name, loop.kernel.now * 1000)
         protocol.connection_made(self)
         connection.changed = self._changed
         self._changed()

@@ -54,8 +54,13 @@ class Fault:
     detail: str = ""
 
     def __str__(self) -> str:
+        return f"{self.at_ms / 1000:8.3f} s  {self.words}"
+
+    @property
+    def words(self) -> str:
+        """What is injected, into what, for how long."""
         what = " ".join(filter(None, (self.kind, self.detail)))
-        return f"{self.at_ms / 1000:8.3f} s  {what}: the {self.role}, for {self.lasts_ms / 1000:g} s"
+        return f"{what}: the {self.role}, for {self.lasts_ms / 1000:g} s"
 
 
 def draw_faults(source: random.Random, kinds: Sequence[str], *, seconds: float, brokers: int) -> tuple[Fault, ...]:

@@ -70,6 +70,7 @@ class Outcome:
         callbacks: number of callbacks that were run.
         records: number of records of the brokers' event logs.
         sent, acknowledged: numbers of attempts to send a record, and of records that were acknowledged.
+        trace: a line for each callback of the user's processes; empty unless it was asked for.
         page: the file of the page; empty if none was asked for.
     """
 
@@ -88,6 +89,7 @@ class Outcome:
     records: int = 0
     sent: int = 0
     acknowledged: int = 0
+    trace: tuple[str, ...] = ()
     page: str = ""
 
     @property

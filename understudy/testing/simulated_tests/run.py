@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 from understudy.clusters.cluster import ClusterError
@@ -21,6 +22,8 @@ from understudy.testing.simulated_tests.cluster_history import Caller, ClusterHi
 from understudy.testing.simulated_tests.faults import Fault, FaultInjector, draw_faults
 from understudy.testing.simulated_tests.leader_logs import leader_logs
 from understudy.testing.simulated_tests.outcome import FailureKind, Outcome, Problem
+from understudy.testing.simulated_tests.story import story_of
+from understudy.testing.simulated_tests.trace import traced
 from understudy.testing.simulated_tests.watch import RunWatch
 from understudy.testing.simulated_tests.wire_history import WireHistory
 from understudy.trials.seeds.judgement import judge
@@ -38,6 +41,8 @@ class TestRun:
     Args:
         test: the coroutine function; it gets the cluster and `args`.
         faults: faults to inject instead of those that the seed draws.
+        with_story: whether the outcome has the story and the log lines.
+        with_trace: whether it has the trace.
 
     Attributes:
         error: the exception that the test has raised; None if it has raised none.
@@ -54,9 +59,12 @@ class TestRun:
         seed: int,
         *,
         faults: Sequence[Fault] | None = None,
+        with_story: bool = False,
+        with_trace: bool = False,
     ) -> None:
         self.seed = seed
         self.arguments = arguments
+        self.error: BaseException | None = None
         self._test, self._args, self._named = test, args, named
         self.faults = schedule(arguments, seed) if faults is None else tuple(faults)
         settings = {"understudy.events.logs": "true"} if set(_POWER) & set(arguments.kinds) else {}
@@ -73,18 +81,22 @@ class TestRun:
         self.test_cluster.history = ClusterHistory(self.wire, lambda: leader_logs(self.cluster), self._caller)
         self.loop: ProcessLoop = self.world.new_process(TEST)
         self.outcome = Outcome(seed)
-        self.error: BaseException | None = None
-        """The exception of the test itself."""
+        self._with_story = with_story
+        self._with_trace = with_trace
         self._problems: list[Problem] = []
+        self._told_records: int | None = None
+        """Number of records that the story tells: those until the test has ended; None for all."""
         self._watch = RunWatch(self.world)
 
     def run(self) -> Outcome:
         """Run the test, then judge the run."""
+        trace: list[str] = []
         handler = self.world.collect_log_lines()
         logging.getLogger().addHandler(handler)
         try:
             self.cluster.start()
-            injector = self._run_test()
+            with traced(trace) if self._with_trace else nullcontext():
+                injector = self._run_test()
             self._judge_clients(injector)
         except (ClusterError, Deadlock, BudgetExhausted) as error:
             self._add(Problem(FailureKind.ENVIRONMENT, self.cluster.now_ms, f"{type(error).__name__}: {error}"))
@@ -98,7 +110,12 @@ class TestRun:
         digest = hashlib.blake2b(outcome.digest.encode(), digest_size=16)
         for line in lines:
             digest.update(repr(line).encode())
-        outcome.digest = digest.hexdigest()
+        outcome.digest, outcome.trace = digest.hexdigest(), tuple(trace)
+        if self._with_story:
+            records = self.cluster.records()[: self._told_records]
+            story = story_of(records, lines, self.wire, outcome.problems)
+            outcome.story, outcome.left_out = story.cut()
+            outcome.log_lines = tuple(f"{line.at_ms / 1000:9.3f} s  {line.process}  {line.text}" for line in lines)
         return outcome
 
     def _add(self, *problems: Problem) -> None:
@@ -139,15 +156,19 @@ class TestRun:
 
     def _judge_clients(self, injector: FaultInjector) -> None:
         self._add(*verdict.unhandled(self.world))
+        self._told_records = len(self.cluster.log_lines)
         injector.stop()
         if not any(problem.kind is FailureKind.SPIN for problem in self._problems):
             unsettled = verdict.not_settled(self.cluster)
             self._add(*unsettled)
-            if not unsettled:
+            if unsettled:
+                self._told_records = None
+            else:
                 self._add(*verdict.lost_records(self.cluster, self.wire))
         injected = injector.injected
         self.outcome.injected = tuple(place for place, fault in enumerate(self.faults) if fault in injected)
-        self.outcome.faults = tuple(map(str, injected))
+        began_ms = self.outcome.began_ms
+        self.outcome.faults = tuple(f"{(began_ms + each.at_ms) / 1000:9.3f} s  {each.words}" for each in injected)
 
     def _judge_brokers(self) -> None:
         judgement = judge(self.cluster)

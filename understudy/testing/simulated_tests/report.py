@@ -1,0 +1,100 @@
+"""The report of a seed that has failed: what failed, how to replay it, the faults that matter, and the story."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from understudy.testing.simulated_tests.faults import Fault
+from understudy.testing.simulated_tests.outcome import Outcome, Problem
+from understudy.testing.simulated_tests.shrink import MOST_RUNS, MOST_SECONDS, Runs, Shrunk, shrink
+
+_MOST_DETAILS: Final = 14
+_MOST_FAULTS: Final = 12
+_MOST_PROBLEMS: Final = 5
+
+
+def explained(
+    outcome: Outcome,
+    schedule: Sequence[Fault],
+    run: Runs,
+    *,
+    replay: str,
+    runs: int = MOST_RUNS,
+    seconds: float = MOST_SECONDS,
+) -> str:
+    """Shrink the faults of a run that has failed, run it with what is left, and return the report.
+
+    Args:
+        outcome: what the run has shown.
+        schedule: its faults.
+        run: runs the seed again with some of them.
+        replay: the command that replays the seed.
+        runs, seconds: as of `shrink`.
+    """
+    shrunk = shrink(schedule, outcome, run, runs=runs, seconds=seconds)
+    last = run(shrunk.faults, is_last=True)
+    return report(outcome, shrunk, last, replay=replay)
+
+
+def report(outcome: Outcome, shrunk: Shrunk, last: Outcome | None, *, replay: str) -> str:
+    """Return the report, some 60 lines of text.
+
+    Args:
+        last: what the run with the shrunk faults has shown; None if its process has died.
+    """
+    first = outcome.problems[0]
+    shown = None if last is None else next((each for each in last.problems if each.way == first.way), None)
+    lines = [f"seed {outcome.seed} fails: {_headline(first)}", *_details(shown or first)]
+    others = [each for each in outcome.problems[1:] if each.way != first.way]
+    lines += [f"also {_headline(each)}" for each in others[:_MOST_PROBLEMS]]
+    if len(others) > _MOST_PROBLEMS:
+        lines.append(f"also {len(others) - _MOST_PROBLEMS} more problems")
+    lines += ["", f"replay it:  {replay}", "", *_faults(shrunk, outcome, last)]
+    if last is not None and last.story:
+        times = "times are virtual seconds since the run began"
+        left_out = f", and {last.left_out} lines that matter less are left out" if last.left_out else ""
+        lines += ["", f"what happened in this run; {times}{left_out}:", *last.story]
+    if last is not None and shown is None and last.problems:
+        lines += ["", f"(with these faults alone the run fails otherwise: {_headline(last.problems[0])})"]
+    if last is not None and last.page:
+        lines += ["", f"the page of this run:  {last.page}"]
+    return "\n".join(lines)
+
+
+def _headline(problem: Problem) -> str:
+    return str(problem).partition("\n")[0]
+
+
+def _details(problem: Problem) -> Iterator[str]:
+    """Yield the further lines of a problem: the rest of its text, then its details."""
+    lines = [*problem.text.split("\n")[1:], *problem.details]
+    for line in lines[:_MOST_DETAILS]:
+        yield f"    {line}"
+    if (more := len(lines) - _MOST_DETAILS) > 0:
+        yield f"    … and {more} more lines"
+
+
+def _faults(shrunk: Shrunk, outcome: Outcome, last: Outcome | None) -> Iterator[str]:
+    """Yield the faults that are left, and how they were found."""
+    number, of = len(shrunk.faults), shrunk.of
+    search = f"{shrunk.runs} runs in {shrunk.seconds:.0f} s"
+    if not of:
+        yield "no fault was injected"
+    elif not number:
+        yield f"it fails in the same way without any of the {of} faults ({search})"
+    elif number == of:
+        yield f"faults: {'all of the' if of > 1 else 'the'} {_count(of)} matter{'s' if of == 1 else ''} ({search})"
+    else:
+        yield f"faults: {number} of {of} are enough ({search})"
+    if number and not shrunk.is_minimal:
+        yield "    the search has ended at its limit: fewer may be enough"
+    words = outcome.faults if last is None else last.faults
+    for line in words[:_MOST_FAULTS]:
+        yield f"  {line}"
+    if len(words) > _MOST_FAULTS:
+        yield f"  … and {len(words) - _MOST_FAULTS} more"
+
+
+def _count(number: int) -> str:
+    return f"{number} fault{'' if number == 1 else 's'}"
