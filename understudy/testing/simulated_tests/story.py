@@ -22,7 +22,9 @@ MOST_LINES: Final = 30
 
 _BEFORE_MS: Final = 2_000
 _AFTER_MS: Final = 4_000
-"""The part of a run around a fault or a failure that is told."""
+"""Lines this near to a fault or a failure matter more: before it, and after it."""
+_FAR: Final = 1.5
+"""The weight that other lines lack."""
 _ALIKE_WITHIN_MS: Final = 10_000
 """Lines of one process that differ in numbers alone are told once for this time."""
 _MOST_TEXT: Final = 160
@@ -98,18 +100,16 @@ class Story:
             most: the number of lines to show.
         """
         marks = [line.at_ms for line in self.lines if line.weight == _MARKS]
-        near = [
-            (self._distance(line, marks), place)
-            for place, line in enumerate(self.lines)
-            if any(mark - _BEFORE_MS <= line.at_ms <= mark + _AFTER_MS for mark in marks)
-        ]
-        ranked = sorted(near, key=lambda each: (-self.lines[each[1]].weight, each[0], each[1]))
-        kept = sorted(place for _, place in ranked[:most])
+        ranked = sorted(range(len(self.lines)), key=lambda place: self._value(place, marks), reverse=True)
+        kept = sorted(ranked[:most])
         return tuple(str(self.lines[place]) for place in kept), len(self.lines) - len(kept)
 
-    @staticmethod
-    def _distance(line: StoryLine, marks: Sequence[float]) -> float:
-        return min(abs(line.at_ms - mark) for mark in marks)
+    def _value(self, place: int, marks: Sequence[float]) -> tuple[float, float]:
+        """How much a line matters: by its weight, less far from faults and failures, and the nearer the more."""
+        line = self.lines[place]
+        is_near = any(mark - _BEFORE_MS <= line.at_ms <= mark + _AFTER_MS for mark in marks)
+        distance = min((abs(line.at_ms - mark) for mark in marks), default=0.0)
+        return (line.weight if is_near else line.weight - _FAR, -distance)
 
 
 def story_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
+import shlex
 import sys
 import tempfile
 import traceback
@@ -16,6 +17,7 @@ import unittest
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import spawn
+from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
 from understudy.testing.simulated_tests.arguments import whole_number
@@ -221,6 +223,10 @@ class PlainCaller:
 
     def between_runs(self) -> None:
         """Do nothing: forked processes share no file with this one."""
+
+    def replay(self, seed: int) -> str:
+        program = " ".join(map(shlex.quote, (Path(sys.executable).name, *sys.orig_argv[1:])))
+        return f"UNDERSTUDY_SEED={seed} {program}"
 
     def last_run(self, test: BoundTest, seed: int, text: str) -> Explanation:
         with tempfile.TemporaryFile() as output:

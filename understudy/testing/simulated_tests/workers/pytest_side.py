@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shlex
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
@@ -220,6 +221,9 @@ class _PytestCaller:
 
     def between_runs(self) -> None:
         self._side.between_runs(self._item)
+
+    def replay(self, seed: int) -> str:
+        return f"pytest {shlex.quote(self._item.nodeid)} --understudy-seed {seed}"
 
     def last_run(self, test: BoundTest, seed: int, text: str) -> Explanation:
         __tracebackhide__ = True

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import unittest
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from understudy.testing.simulated_tests.decorator import SimulatedTest
+from understudy.testing.simulated_tests.workers.difference import first_difference
 from understudy.testing.simulated_tests.workers.forks import Child, ChildDied, ChildFailed
 
 if TYPE_CHECKING:
@@ -62,6 +64,9 @@ class Host(Protocol):
     def between_runs(self) -> None:
         """Drop what forked processes have left in files that they share with this one."""
 
+    def replay(self, seed: int) -> str:
+        """Return the command that runs a seed again."""
+
     def last_run(self, test: BoundTest, seed: int, text: str) -> Explanation:
         """Run a seed that has failed once more, in a forked process, and return its exception with its output."""
 
@@ -87,30 +92,31 @@ class BoundTest:
         importlib.import_module(_RUN)
         importlib.import_module(_WATCHDOG)
 
-    def start(self, seed: int, *, displaced: bool = False) -> Child:
+    def start(self, seed: int, *, displaced: bool = False, **options: Any) -> Child:
         """Run a seed in a process of its own, whose value is a `Result`.
 
         Args:
             displaced: whether the objects of the run get other addresses than in another run.
+            options: arguments of `TestRun`.
         """
 
         def compute() -> Result:
             self.host.drop_output()
             kept = [bytearray(size) for size in range(_DISPLACED)] if displaced else []
-            result = self.run(seed)[1]
+            result = self.run(seed, **options)[1]
             kept.clear()
             return result
 
         self.warm_up()
         return Child(compute)
 
-    def run(self, seed: int, *, is_watched: bool = True) -> tuple[TestRun, Result]:
-        """Run a seed in this process, which it changes."""
+    def run(self, seed: int, *, is_watched: bool = True, **options: Any) -> tuple[TestRun, Result]:
+        """Run a seed in this process, which it changes. `options` are arguments of `TestRun`."""
         from understudy.testing.simulated_tests.run import TestRun  # noqa: PLC0415  it loads the simulator
         from understudy.testing.simulated_tests.workers.watchdog import watchdog  # noqa: PLC0415  as above
 
         function, args = self.test.body(self.args)
-        run = TestRun(function, args, self.named, self.test.arguments, seed)
+        run = TestRun(function, args, self.named, self.test.arguments, seed, **options)
         if is_watched:
             with watchdog(lambda: run.cluster.loop.executed):
                 outcome = run.run()
@@ -123,14 +129,40 @@ class BoundTest:
         """Run a seed that has failed again, and say why it fails."""
         __tracebackhide__ = True
         first, second = result_of(self.start(seed), seed), result_of(self.start(seed, displaced=True), seed)
+        report = self._report(seed, first, second)
         self.host.between_runs()
-        return self.host.last_run(self, seed, self._report(seed, first, second))
+        return self.host.last_run(self, seed, report)
 
     def _report(self, seed: int, first: Result, second: Result) -> str:
-        lines = [f"seed {seed}: {'; '.join(map(str, first.outcome.problems)) if first.outcome else first.death}"]
-        if first.outcome and second.outcome and first.outcome.digest != second.outcome.digest:
-            lines.append("two runs of this seed differ")
-        return "\n".join(lines)
+        """Return why a seed fails, after it was run twice."""
+        from understudy.testing.simulated_tests.report import explained  # noqa: PLC0415  it loads the simulator
+        from understudy.testing.simulated_tests.run import schedule  # noqa: PLC0415  as above
+
+        def run(faults: Sequence[Any], *, is_last: bool = False) -> Outcome | None:
+            return result_of(self.start(seed, faults=faults, with_story=is_last), seed).outcome
+
+        replay = self.host.replay(seed)
+        outcome = first.outcome
+        if outcome is None:
+            text = f"seed {seed} fails: {first.death}\n\nreplay it:  {replay}"
+        elif outcome.has_passed:
+            text = f"seed {seed} has failed, and has passed when it was run again"
+        else:
+            text = explained(outcome, schedule(self.test.arguments, seed), run, replay=replay)
+        parts = [text, self._difference(seed, first, second), self.hint]
+        return "\n\n".join(filter(None, parts))
+
+    def _difference(self, seed: int, first: Result, second: Result) -> str:
+        """Return in what two runs of a seed differ; empty if they are equal."""
+        if first.outcome is None or second.outcome is None or first.outcome.digest == second.outcome.digest:
+            return ""
+        text = "two runs of this seed differ, so that it may not fail each time"
+        one, other = (
+            result_of(self.start(seed, displaced=displaced, with_trace=True), seed).outcome
+            for displaced in (False, True)
+        )
+        found = None if one is None or other is None else first_difference(one.trace, other.trace)
+        return text if found is None else f"{text}; they differ first {found}"
 
 
 def result_of(child: Child, seed: int) -> Result:
