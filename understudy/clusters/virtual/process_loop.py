@@ -16,7 +16,7 @@ import contextvars
 import itertools
 import signal
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple
 
 from understudy.clusters.simulated.loop import Process, SimulatedLoop
@@ -91,6 +91,12 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self.slow_callback_duration = 0.1
         self.executed = 0
         """Number of callbacks that it has run."""
+        self.after_callback: Callable[[Callable[..., object]], None] | None = None
+        """Called after each callback, with the callback."""
+        self.at_point: Callable[[str], Awaitable[None]] | None = None
+        """Awaited when the process reaches a named point (`understudy.testing.point`)."""
+        self.exited: Callable[[BaseException], None] | None = None
+        """Called if a callback has called `sys.exit`, with the exception."""
         self._failed = failed
         self._task_names = itertools.count(1)
         self._task_factory: Any = None
@@ -144,9 +150,12 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             callback(*args)
         except Exception as error:  # noqa: BLE001  asyncio reports the exception of a callback
             self.call_exception_handler({"message": f"Exception in callback {callback!r}", "exception": error})
-        except SystemExit:
-            pass  # the task that has called sys.exit has it as its exception
+        except SystemExit as error:
+            if self.exited is not None:
+                self.exited(error)
         finally:
+            if self.after_callback is not None:
+                self.after_callback(callback)
             ProcessLoop.running = None
             asyncio._set_running_loop(self.kernel)
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from understudy.clusters.nearest_word import did_you_mean
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.virtual import machine
 from understudy.clusters.virtual.process_loop import ProcessLoop, new_process_loop
-from understudy.clusters.virtual.service import Service
+from understudy.clusters.virtual.service import Service, check_main, name_of
 from understudy.clusters.virtual.transports import Addresses, ProcessNetwork, Tap
 
 TEST: Final = "test"
 """The name of the node that runs the test itself."""
+_NODE_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,23 @@ class Failure:
         return f"{self.at_ms / 1000:.3f} s, {self.process}: {self.what}{error}"
 
 
+class CrashPoint(NamedTuple):
+    """A place between two awaits at which a service is killed, and started again.
+
+    Attributes:
+        service: its name.
+        number: counts the places of its first process, from 1; 0 to only count them.
+        where: the place in words.
+    """
+
+    service: str
+    number: int = 0
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.service} is killed at await {self.number}, {self.where}, and started again"
+
+
 @dataclass(frozen=True, slots=True)
 class LogLine:
     """A line that a user's process has logged."""
@@ -63,6 +83,7 @@ class VirtualWorld:
         lines: what the processes have logged, in order.
         services: by name.
         last_action_ms: the time of the last action that is scheduled, such as the end of a fault.
+        crash_point: the place at which a service is killed; None for none.
     """
 
     cluster: SimulatedCluster
@@ -70,6 +91,7 @@ class VirtualWorld:
     failures: list[Failure] = field(default_factory=list)
     lines: list[LogLine] = field(default_factory=list)
     services: dict[str, Service] = field(default_factory=dict)
+    crash_point: CrashPoint | None = None
     loops: list[ProcessLoop] = field(default_factory=list)
     last_action_ms: float = 0.0
     _numbers: Any = field(default_factory=lambda: itertools.count(1))
@@ -81,6 +103,7 @@ class VirtualWorld:
         for broker in self.cluster.brokers:
             self._addresses.add(broker.name)
         self._addresses.add(TEST)
+        self.cluster.client_nodes.append(TEST)
 
     # ------------------------------------------------------------------ processes
 
@@ -101,18 +124,43 @@ class VirtualWorld:
         Raises:
             ValueError: a node of this name exists.
         """
-        name = name or self._free_name(getattr(main, "__name__", type(main).__name__))
-        if name in self.services or name == TEST or any(name == node.name for node in self.cluster.nodes):
+        check_main(main, args, named)
+        name = name or self._free_name(name_of(main))
+        if not _NODE_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a node; expected letters, digits, - and ., as in a host name")
+        if name in self._node_names():
             raise ValueError(f"there is a node {name!r} already; give the service another name=")
+        service = Service(self, name, main, args, named, restarts=restarts)
+        if self.crash_point is not None and self.crash_point.service == name:
+            service.strikes.collects = True
+            service.strikes.at_place = self.crash_point.number
         self._addresses.add(name)
-        service = self.services[name] = Service(self, name, main, args, named, restarts=restarts)
+        self.cluster.client_nodes.append(name)
+        self.services[name] = service
         service.launch()
         return service
 
     def _free_name(self, base: str) -> str:
         base = base.strip("_<>").replace("_", "-") or "service"
         names = itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2)))
-        return next(name for name in names if name not in self.services)
+        taken = self._node_names()
+        return next(name for name in names if name not in taken)
+
+    def _node_names(self) -> list[str]:
+        return [*(node.name for node in self.cluster.nodes), TEST, *self.services]
+
+    def names_of(self, nodes: Sequence[Any]) -> list[str]:
+        """Return the names of brokers and services, which are given as such or by name.
+
+        Raises:
+            ValueError: there is no such node.
+        """
+        names = [str(getattr(node, "name", node)) for node in nodes]
+        known = self._node_names()
+        for name in names:
+            if name not in known:
+                raise ValueError(f"there is no node {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+        return names
 
     def after(self, seconds: float, action: Callable[[], None]) -> None:
         """Schedule an action of no process."""
@@ -125,25 +173,37 @@ class VirtualWorld:
         """Record a fault of a service in the event log; call it before the fault is injected."""
         self.cluster.record_fault(fault, target)
 
-    def isolate(self, name: str, others: Sequence[str]) -> None:
-        self.record("isolate", name)
-        self.cluster.network.partition([name], others or self._others(name))
+    def isolate(self, name: str, others: Sequence[str] = ()) -> None:
+        """Hold everything between a node and others, by default all of them."""
+        if others:
+            self.record("cut", f"{name} -> {', '.join(others)}")
+            self.cluster.network.partition([name], others)
+        else:
+            self.record("isolate", name)
+            self.cluster.isolate_node(name, self._others(name))
 
     def delay(self, name: str, by_s: float) -> None:
+        """Make the links of a node slower by `by_s` seconds each way; 0 ends it."""
         self.record("delay" if by_s else "heal", name)
         self.cluster.network.delay([name], self._others(name), by_s * 1000)
 
-    def heal_links(self, name: str) -> None:
+    def heal_links(self, name: str, others: Sequence[str] = ()) -> None:
+        """End the isolation of a node from others; by default from all of them, and its delays."""
         self.record("heal", name)
-        self.cluster.network.delay([name], self._others(name), 0.0)
-        self.cluster.network.heal_between([name], self._others(name))
+        if others:
+            self.cluster.network.heal_between([name], others)
+        else:
+            self.cluster.network.delay([name], self._others(name), 0.0)
+            self.cluster.end_isolation(name, self._others(name))
 
-    def cut_from_services(self, broker: str) -> None:
-        """Hold everything between a broker and the user's processes."""
-        self.cluster.network.partition([broker], [*self.services, TEST])
-
-    def heal_to_services(self, broker: str) -> None:
-        self.cluster.network.heal_between([broker], [*self.services, TEST])
+    def heal(self) -> None:
+        """End every fault of services: they run, are not paused, have the right time, and reach each other."""
+        for service in self.services.values():
+            service.strikes.disarm()
+            service.resume()
+            service.start_if_due()
+            service.correct_clock()
+            self.cluster.end_isolation(service.name, self._others(service.name))
 
     def _others(self, name: str) -> list[str]:
         nodes = [*(broker.name for broker in self.cluster.brokers), *self.services, TEST]

@@ -68,12 +68,10 @@ class SimulatedTestBroker:
     def isolate(self, for_s: float | None = None) -> None:
         """Hold everything between it and all other nodes, until `heal`, or for `for_s` seconds."""
         self._broker.isolate()
-        self._cluster.world.cut_from_services(self.name)
         self._later(for_s, self.heal)
 
     def heal(self) -> None:
         self._broker.heal()
-        self._cluster.world.heal_to_services(self.name)
 
     def depose(self) -> None:
         self._broker.depose()

@@ -106,10 +106,7 @@ class FaultInjector:
         self._is_stopped = True
         world = self._world
         world.cluster.heal()
-        for service in world.services.values():
-            service.resume()
-            if service.was_struck and not service.is_running:
-                service.start()
+        world.heal()
 
     def _inject(self, fault: Fault) -> None:
         if self._is_stopped:
@@ -143,15 +140,13 @@ class FaultInjector:
         for_s = fault.lasts_ms / 1000
         match fault.kind:
             case "kill-service":
-                service.was_struck = True
-                service.restart(for_s)
+                service.kill(for_s)
             case "pause-service":
                 service.pause(for_s)
             case "isolate-service":
                 service.isolate(for_s=for_s)
             case "slow-service":
-                service.delay(_SLOW_S)
-                self._world.after(for_s, service.heal)
+                service.delay(_SLOW_S, for_s)
         return True
 
 
