@@ -27,7 +27,7 @@ Each client below holds an admin client, a producer and a consumer open while a 
 is judged by what it printed and by what the log holds. The drivers are small programs in
 [examples/clients](../../examples/clients/README.md), one for each client, with the client's own defaults wherever they
 can be kept. [Members of groups](#members-of-groups) are judged beside them. `make clients` runs all and writes this
-page.
+page. Rarer failures, after which a client never recovers, are on [a page of their own](client-failures.md).
 
 ## How to read it
 
