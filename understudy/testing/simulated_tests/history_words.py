@@ -66,8 +66,8 @@ def outcome(sent: Sent | Commit) -> str:
     if sent.error == NO_ANSWER:
         return f"its connection ended at {at(sent.ended_ms)}, without an answer"
     if isinstance(sent, Sent) and sent.is_acknowledged:
-        where = f" at offset {sent.offset}" if sent.offset >= 0 else f" by {sent.error}, without an offset"
-        return f"acknowledged{where} at {at(sent.ended_ms)}"
+        offset = f" at offset {sent.offset}" if sent.offset >= 0 else f" by {sent.error}, without an offset"
+        return f"acknowledged{offset} at {at(sent.ended_ms)}"
     if sent.error == NO_ERROR:
         return f"acknowledged at {at(sent.ended_ms)}"
     return f"answered with {sent.error} at {at(sent.ended_ms)}"
