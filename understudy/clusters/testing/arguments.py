@@ -84,10 +84,10 @@ def _topics(key: str, value: object) -> tuple[tuple[str, int], ...]:
 
 
 def _properties(key: str, value: object) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((name, _text(setting)) for name, setting in _items(key, value)))
+    return tuple(sorted((name, property_text(setting)) for name, setting in _items(key, value)))
 
 
-def _text(value: object) -> str:
+def property_text(value: object) -> str:
     """Write a value as `server.properties` has it: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 

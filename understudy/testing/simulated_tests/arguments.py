@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from understudy.clusters.nearest_word import did_you_mean
+from understudy.clusters.testing.arguments import property_text
 
 MOST_BROKERS: Final = 50
 """Maximum number of brokers. A virtual minute of more takes longer than a test may."""
@@ -35,7 +36,7 @@ class SimulatedArguments:
     kinds: Sequence[str] = ()
     seconds: float = 60.0
     racks: Sequence[str] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def checked_arguments(given: Mapping[str, Any]) -> SimulatedArguments:
@@ -105,7 +106,7 @@ def _list_of_texts(name: str, value: object, expected: str) -> tuple[str, ...]:
     return texts
 
 
-def _settings(name: str, value: object) -> dict[str, Any]:
+def _settings(name: str, value: object) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
@@ -113,7 +114,7 @@ def _settings(name: str, value: object) -> dict[str, Any]:
             f"{name} is a dictionary of keys of server.properties, such as {{'min.insync.replicas': 2}}, "
             f"and not {value!r}"
         )
-    return dict(value)
+    return {key: property_text(setting) for key, setting in value.items()}
 
 
 _CHECKS: Final[dict[str, tuple[str, Callable[[str, object], Any]]]] = {
