@@ -10,12 +10,15 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from understudy.clusters.answers import AnswerHandle, arm_at, armed_answer
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut
 from understudy.clusters.findings import in_words
 from understudy.clusters.simulated.broker import SimulatedBroker
 from understudy.clusters.virtual.service import Service
 from understudy.clusters.virtual.world import VirtualWorld
-from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.errors import ApiError, Errors
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
+from understudy.foundation.wire.request_channel import RequestTimedOut
 from understudy.testing.simulated_tests.cluster_history import ClusterHistory
 from understudy.testing.simulated_tests.faults import FaultInjector
 
@@ -23,6 +26,16 @@ T = TypeVar("T")
 
 WAIT_TIMEOUT_S: Final = 60.0
 _STEP_S: Final = 0.1
+_PREVENTED: Final = frozenset(
+    {
+        Errors.INVALID_REPLICATION_FACTOR,
+        Errors.NOT_CONTROLLER,
+        Errors.REQUEST_TIMED_OUT,
+        Errors.STALE_CONTROLLER_EPOCH,
+        Errors.UNKNOWN_SERVER_ERROR,
+    }
+)
+"""Answers to CreateTopics while the controller moves, or brokers are down."""
 
 
 class SimulatedTestBroker:
@@ -195,13 +208,36 @@ class SimulatedTestCluster:
         assignment: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a topic, and wait until each partition has a leader. Raises ApiError if it is refused."""
+        """Create a topic, and wait until each partition has a leader.
+
+        It is requested again while a fault prevents it: no controller, no answer, or too few live brokers.
+
+        Raises:
+            ApiError: it is refused for another reason.
+            WaitTimedOut: a fault has prevented it for a minute.
+        """
         replicas = min(3, len(self._brokers)) if replication_factor is None else replication_factor
-        await self.ask(
-            self.simulated.admin.create_topic(
-                name, partitions=partitions, replication_factor=replicas, assignment=assignment, configs=configs
-            )
-        )
+        until_ms = self.simulated.now_ms + WAIT_TIMEOUT_S * 1000
+        prevented: Exception | None = None
+        while self.simulated.now_ms < until_ms:
+            try:
+                await self.ask(
+                    self.simulated.admin.create_topic(
+                        name, partitions=partitions, replication_factor=replicas, assignment=assignment, configs=configs
+                    )
+                )
+                break
+            except (NoBrokerAnswers, ConnectionFailed, ConnectionLost, RequestTimedOut) as error:
+                prevented = error
+            except ApiError as error:
+                if error.error is Errors.TOPIC_ALREADY_EXISTS and prevented is not None:
+                    break  # by the request that had no answer
+                if error.error not in _PREVENTED or replicas > len(self._brokers):
+                    raise
+                prevented = error
+            await asyncio.sleep(_STEP_S)
+        else:
+            raise WaitTimedOut(f"seed {self.seed}, not within {WAIT_TIMEOUT_S:g} s: topic {name} exists; {prevented}")
         count = len(assignment) if assignment else partitions
         await self.wait_until(
             lambda: all(self.leader_id(name, number) is not None for number in range(count)),
