@@ -36,6 +36,8 @@ CLUSTER = (
     "  topics: [{name: orders, partitions: 1, assignment: [1, 2, 3]}]}\n"
 )
 LOAD = "load: {producers: 1, consumers: 1, rate: 10}\n"
+ON_PROCESSES_LASTS = "7s"
+"""A second more than any of the faults lasts that are injected on processes."""
 OF_PROCESSES = pytest.mark.xdist_group("experiments-on-processes")
 
 
@@ -225,13 +227,13 @@ def test_a_fault_has_its_effect_in_the_simulator(action: str, tmp_path: Path) ->
 @pytest.mark.parametrize("action", REAL)
 def test_a_fault_has_its_effect_on_processes(action: str, tmp_path: Path) -> None:
     steps, is_seen = EFFECTS[action]
-    assert is_seen(held(outcome_of(ProcessEngine, steps, tmp_path)))
+    assert is_seen(held(outcome_of(ProcessEngine, steps, tmp_path, lasts=ON_PROCESSES_LASTS)))
 
 
 @OF_PROCESSES
 def test_files_are_limited_and_connections_opened_on_processes(tmp_path: Path) -> None:
     steps = "{at: 2s, limit-files: 2, count: 12, for: 3s}\n  - {at: 2500ms, flood: 1, connections: 40, for: 2s}"
-    outcome = outcome_of(ProcessEngine, steps, tmp_path)
+    outcome = outcome_of(ProcessEngine, steps, tmp_path, lasts=ON_PROCESSES_LASTS)
     held(outcome)
     assert "Too many open files" in (tmp_path / "broker-2" / "broker.log").read_text()
 
