@@ -6,6 +6,7 @@ of the simulation runs: for the kernel, a broker or a test runner it is the orig
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import os
 import random
@@ -187,6 +188,13 @@ def _replace_what_is_refused() -> None:
     _refuse_method(
         socket.socket, "__init__", "a real socket", "use asyncio.open_connection, or the client's asyncio interface"
     )
+    for name in ("call_soon", "call_soon_threadsafe", "call_at", "create_task", "create_future", "run_in_executor"):
+        _refuse_method(
+            asyncio.BaseEventLoop,
+            name,
+            f"{name}() of an event loop that is not simulated",
+            "create the client in the test or in a service, and not in a fixture or when a module is imported",
+        )
     replace_everywhere(os, "fork", _by_process(os.fork, lambda loop: refusal("os.fork()", services)))
     sys.meta_path.insert(0, _ClientsInC())
     if (module := sys.modules.get("confluent_kafka")) is not None:

@@ -153,10 +153,7 @@ class PytestSide:
                 "usepdb": self._config.getoption("usepdb", False),
                 "capture": self._config.getoption("capture"),
             },
-            "worker_input": {
-                "workerid": worker_id,
-                "randomly_seed": config.getoption("randomly_seed", None),
-            },
+            "worker_input": {"workerid": worker_id},
             "basetemp": str(self._basetemp() / worker_id),
         }
 

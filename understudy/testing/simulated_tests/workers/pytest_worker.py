@@ -78,11 +78,12 @@ class _Worker:
         config.args = self._files
         # pytest's own report on the run of tests, which now takes the standard output, is written to nowhere.
         self._report.enter_context(contextlib.redirect_stdout(open(os.devnull, "w")))  # noqa: PTH123, SIM115  it is kept
-        config.workerinput = self._worker_input  # type: ignore[attr-defined]  # pytest-xdist has introduced it
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self) -> None:
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
         self._report.close()
+        # Fixtures ask it for the id of the worker. Plug-ins expect more of it while they are configured.
+        session.config.workerinput = self._worker_input  # type: ignore[attr-defined]  # pytest-xdist has introduced it
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_timeout_set_timer(self) -> bool:

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 _RUN: Final = "understudy.testing.simulated_tests.run"
 _WATCHDOG: Final = "understudy.testing.simulated_tests.workers.watchdog"
 _DISPLACED: Final = 5_000
+_OTHER_LOOP: Final = "attached to a different loop"
+_OTHER_LOOP_HINT: Final = (
+    "it belongs to the event loop of a fixture or of a module, which does not run in virtual time: create the client "
+    "in the test, or in a service that cluster.start starts"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,8 @@ class BoundTest:
         else:
             outcome = run.run()
         error = run.error
+        if isinstance(error, RuntimeError) and _OTHER_LOOP in str(error):
+            error.add_note(_OTHER_LOOP_HINT)
         return run, Result(seed, outcome, skipped=str(error) if is_skip(error) else None)
 
     def explain(self, seed: int) -> Explanation:
