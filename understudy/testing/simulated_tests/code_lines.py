@@ -92,7 +92,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def traceback_lines(error: BaseException) -> tuple[str, ...]:
-    """Return the last lines of a traceback, of the user and of libraries, and those of the exception's causes."""
+    """Return the last lines of a traceback, of the user and of libraries, and of its causes."""
     found: list[str] = []
     each: BaseException | None = error
     for number in range(_MOST_CAUSES):

@@ -22,7 +22,7 @@ class FailureKind(StrEnum):
     INVARIANT = "an invariant of the cluster is violated"
     UNSETTLED = "the cluster does not settle"
     LOST = "acknowledged records are lost"
-    ENVIRONMENT = "the run could not go on"
+    ENVIRONMENT = "the run could not continue"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def explained(
     runs: int = MOST_RUNS,
     seconds: float = MOST_SECONDS,
 ) -> str:
-    """Shrink the faults of a run that has failed, run it with what is left, and return the report.
+    """Shrink the faults of a run that has failed, run it with the rest, and return the report.
 
     Args:
         outcome: what the run has shown.

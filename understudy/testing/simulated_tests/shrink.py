@@ -72,7 +72,7 @@ def shrink(
 ) -> Shrunk:
     """Return the fewest faults that were found, with which the run still fails in the way of its first problem.
 
-    First the faults of services or of brokers are left out, then the last ones; then those of the rest, by ddmin.
+    First the faults of services or of brokers are left out, then the last ones; then others, by ddmin.
 
     Args:
         schedule: the faults of the run.
