@@ -54,6 +54,10 @@ class SimulatedBroker(ArmsAnswers):
         self._peers = tuple(peers)
 
     @property
+    def rack(self) -> str | None:
+        return self._config.broker_rack
+
+    @property
     def is_running(self) -> bool:
         """Whether its process exists; a paused one does."""
         return self.node.alive

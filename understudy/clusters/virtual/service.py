@@ -77,6 +77,8 @@ class Service:
         """Exception and result of its last process, if it has ended by itself."""
         self._is_due = False
         """Whether it is started again soon, because a fault with a duration or a crash has ended it."""
+        self._down_s: float | None = None
+        """Time after which it is started again when it has ended after `begin_stop`; None for not at all."""
         self._turn = 0
         """Counts starts and ends: a start that was scheduled before the last one of them is no longer wanted."""
         self._ahead_s = 0.0
@@ -127,7 +129,7 @@ class Service:
         """Start its next process without a record of it."""
         self._turn += 1
         self._is_due = self._is_awaited = self._is_ending = False
-        self._end_of_main = None
+        self._end_of_main = self._down_s = None
         self.incarnation += 1
         self.loop = loop = self._world.new_process(self.name, self.incarnation)
         self.process = process = loop.process
@@ -164,6 +166,8 @@ class Service:
     def kill(self, for_s: float | None = None, *, after_awaits: int | None = None) -> None:
         """End its process as SIGKILL does: no `finally:` runs, and its connections are closed.
 
+        One that a fault has ended for a time, or that its supervisor would start again, then stays down.
+
         Args:
             for_s: the time after which it is started again; None leaves it to `start`, or to its supervisor.
             after_awaits: let it run until its own code has waited so many times more (see `Strikes`); None for now.
@@ -174,7 +178,7 @@ class Service:
         if after_awaits is not None:
             self.strikes.after_awaits(after_awaits, "kill", for_s)
             return
-        if not self.is_running and self._is_due:
+        if not self.is_running and self._is_due and for_s is None:
             self._is_due = False
             self._turn += 1
             return
@@ -268,6 +272,23 @@ class Service:
             else:
                 self.loop.call_soon(self._die, process, number)
 
+    def begin_stop(self, for_s: float) -> None:
+        """Send SIGTERM, and start it again `for_s` seconds after it has ended; kill it if it takes longer to end.
+
+        Raises:
+            ClusterError: it is not running.
+        """
+        process = self.process
+        self.resume()
+        self.signal(Signals.SIGTERM)
+        self._is_awaited, self._down_s = True, for_s
+
+        def kill() -> None:
+            if process is self.process and self.is_running:
+                self.kill(for_s)
+
+        self._world.after(for_s, kill)
+
     async def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Send SIGTERM, and wait until the process has ended; after `timeout_s` seconds kill it.
 
@@ -351,8 +372,8 @@ class Service:
         """End a process by the default action of a signal."""
         process.kill()
         self._turn += 1
-        if self._restarts and not self._is_awaited:
-            self._start_after(RESTART_S)
+        if self._down_s is not None or (self._restarts and not self._is_awaited):
+            self._start_after(RESTART_S if self._down_s is None else self._down_s)
         else:
             self._give_up(ClusterError(f"{self.name} was ended by {number.name}"))
 
@@ -402,9 +423,9 @@ class Service:
         if error is not None:
             is_expected = self._is_awaited or self._restarts
             self._world.record_exit(self.name, error, is_expected=is_expected)
-            if self._restarts:
-                self._start_after(RESTART_S)
-                return
+        if self._down_s is not None or (self._restarts and error is not None):
+            self._start_after(RESTART_S if self._down_s is None else self._down_s)
+            return
         for waiter in self._taken_waiters():
             waiter.set_exception(error) if error is not None else waiter.set_result(result)
 

@@ -25,7 +25,7 @@ class SimulatedArguments:
     Attributes:
         seeds: how many seeds are run.
         brokers: how many brokers; their ids begin with 1.
-        kinds: the kinds of faults that a seed may draw.
+        kinds: the kinds of faults that a seed may draw, and steps of experiments; see `faults.check_faults`.
         seconds: the virtual time in which faults are injected.
         racks: the racks of the brokers in order; empty for none.
         settings: further keys of `server.properties`.
@@ -77,22 +77,9 @@ def _seconds(name: str, value: object) -> float:
 
 
 def _kinds(name: str, value: object) -> tuple[str, ...]:
-    from understudy.testing.simulated_tests.faults import KINDS, PROFILES  # noqa: PLC0415  it loads the simulator
+    from understudy.testing.simulated_tests.faults import check_faults  # noqa: PLC0415  it loads the simulator
 
-    profiles = ", ".join(map(repr, PROFILES))
-    if isinstance(value, str):
-        if value not in PROFILES:
-            near = did_you_mean(value, PROFILES)
-            hint = f"; write {name}=[{value!r}] for this kind alone" if value in KINDS else near
-            raise BadArguments(f"{name} is one of {profiles}, or a list of kinds, and not {value!r}{hint}")
-        return PROFILES[value]
-    kinds = _list_of_texts(name, value, f"one of {profiles}, or a list of kinds")
-    for kind in kinds:
-        if kind not in KINDS:
-            raise BadArguments(
-                f"{name} has the unknown kind {kind!r}{did_you_mean(kind, KINDS)}; there are {', '.join(KINDS)}"
-            )
-    return kinds
+    return check_faults(value)
 
 
 def _racks(name: str, value: object) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
 from understudy.foundation.wire.request_channel import RequestTimedOut
 from understudy.testing.simulated_tests.cluster_history import ClusterHistory
-from understudy.testing.simulated_tests.faults import FaultInjector
+from understudy.testing.simulated_tests.fault_injector import FaultInjector
 
 T = TypeVar("T")
 
@@ -137,7 +137,7 @@ class SimulatedTestCluster:
     Attributes:
         seed: the seed of this run.
         world: the processes of the test beside the brokers.
-        faults: what the seed injects.
+        injector: injects what the seed draws.
         history: what passes between the clients of the test and the brokers.
     """
 
@@ -147,7 +147,7 @@ class SimulatedTestCluster:
         self.world = world
         self.simulated = world.cluster
         self.seed = world.cluster.seed
-        self.faults: FaultInjector | None = None
+        self.injector: FaultInjector | None = None
         self._brokers = {int(broker.id): SimulatedTestBroker(self, broker) for broker in world.cluster.brokers}
 
     # -- addresses and roles
@@ -307,8 +307,8 @@ class SimulatedTestCluster:
 
     async def calm(self, timeout_s: float = WAIT_TIMEOUT_S) -> None:
         """End all faults, and inject no more; heal everything, and wait until the cluster has settled."""
-        if self.faults is not None:
-            self.faults.stop()
+        if self.injector is not None:
+            self.injector.stop()
         await asyncio.sleep(_STEP_S)
         await self.settled(timeout_s)
 

@@ -1,36 +1,40 @@
-"""Draws the faults of a test from its seed, and injects them into brokers and services.
+"""Draws the faults of a test from its seed, and reads those that are written by hand.
 
-A fault is a value: it can be printed, left out while a failure is shrunk, and replayed. Its target is a role, which is
-resolved when the fault is injected.
+A fault is a value: it can be printed, left out while a failure is shrunk, and replayed. Its action is one of the
+language of experiments, and its target a role, which is resolved when the fault is injected.
 """
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from understudy.clusters.simulated.cluster import SimulatedCluster
-from understudy.clusters.virtual.world import VirtualWorld
-from understudy.trials.seeds.faults import KINDS as BROKER_KINDS
-from understudy.trials.seeds.faults import Fault as BrokerFault
-from understudy.trials.seeds.faults import drawn_detail, inject
+from understudy.clusters.nearest_word import did_you_mean
+from understudy.clusters.problems import BadExperiment
+from understudy.clusters.values import OF_USERS, SERVICE, CountRange, Span, Target, Trigger, parse_target
+from understudy.testing.simulated_tests.arguments import BadArguments
+from understudy.testing.simulated_tests.fault_kinds import KINDS, PROFILES, mean_gaps_ms
+from understudy.trials.experiments.language.actions import ACTIONS, AT_ONCE, Action
+from understudy.trials.experiments.language.document import Step
+from understudy.trials.experiments.language.frozen import drawn_step
+from understudy.trials.experiments.language.reading import STEP, read_document, targets_of
+from understudy.trials.experiments.report.explain import step_document, step_text
 
-SERVICE_KINDS: Final = ("kill-service", "pause-service", "isolate-service", "slow-service")
-KINDS: Final = (*BROKER_KINDS, *SERVICE_KINDS)
-PROFILES: Final[dict[str, tuple[str, ...]]] = {
-    "none": (),
-    "failover": ("kill", "pause", "stop", "depose", "expire"),
-    "evil": KINDS,
-}
-"""The kinds of faults by the name of their profile."""
+__all__ = ["KINDS", "PROFILES", "BadFault", "Fault", "check_faults", "draw_faults"]
 
-_GAPS_MS: Final = (300, 1_500, 4_000, 10_000)
-_LASTS_MS: Final = (50, 300, 1_500, 4_000, 8_500)
-_SLOW_S: Final = 0.25
 _PICKS: Final = 1 << 16
+_FIRST_MS: Final = 20.0
+"""Earliest time of the first fault that is drawn."""
+_OF_LOADS: Final = ("produce", "join", "settle", "bind")
+"""Actions that need the load or the runner of an experiment."""
+_EXAMPLE: Final = '"{at: 10s, kill: leader(orders/0), for: 3s}"'
+
+
+class BadFault(BadArguments):
+    """A fault is not one that a test can have. The message names it and what was expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,131 +42,136 @@ class Fault:
     """One fault of a test.
 
     Attributes:
-        at_ms: time since the test began.
-        kind: one of `KINDS`.
-        role: `controller`, `leader`, `broker` or `service`.
-        pick: chooses among those that have the role, by its remainder.
-        lasts_ms: how long it lasts, or how long a killed process is down.
-        detail: a point, a path, a direction or a number, as the kind needs it.
+        at_ms: time since the test began, or since its event.
+        action: what is done, with everything drawn but its target.
+        pick: chooses among those that a target may mean, by its remainder.
+        when: the event that it waits for; None for none.
+        nth: at which of these events.
+        found: what the target was when the fault was injected; empty before.
+        injected_ms: virtual time since the run began, at which it was injected; 0 before.
     """
 
-    at_ms: int
-    kind: str
-    role: str
-    pick: int
-    lasts_ms: int
-    detail: str = ""
+    at_ms: float
+    action: Action
+    pick: int = 0
+    when: Trigger | None = None
+    nth: int = 1
+    found: str = field(default="", compare=False)
+    injected_ms: float = field(default=0.0, compare=False)
 
     def __str__(self) -> str:
-        return f"{self.at_ms / 1000:8.3f} s  {self.words}"
+        moment = f"{self.at_ms / 1000:8.3f} s" + ("" if self.when is None else f" after {self.when}")
+        return f"{moment}  {self.words}"
 
     @property
     def words(self) -> str:
         """What is injected, into what, for how long."""
-        what = " ".join(filter(None, (self.kind, self.detail)))
-        return f"{what}: the {self.role}, for {self.lasts_ms / 1000:g} s"
+        return step_text(Step(action=self.action)) + (f": {self.found}" if self.found else "")
+
+    @property
+    def is_of_users(self) -> bool:
+        """Whether it strikes a process of the user, and no broker."""
+        return any(target.role in OF_USERS for target in self.action.brokers)
+
+    @property
+    def step(self) -> str:
+        """The fault as one writes it by hand, on the target that it has found."""
+        action = self.action
+        if self.found and action.brokers:
+            action = replace(action, brokers=tuple(map(_target, self.found.split(", "))))
+        at = None if self.when is not None else Span(self.at_ms, self.at_ms)
+        wait = AT_ONCE if self.when is None else Span(self.at_ms, self.at_ms)
+        step = Step(action=action, at=at, when=self.when, nth=CountRange(self.nth, self.nth), wait=wait)
+        return json.dumps(step_document(step))
+
+
+def check_faults(given: object) -> tuple[str, ...]:
+    """Check the argument `faults`, and return the kinds and the steps that `draw_faults` takes.
+
+    Args:
+        given: the name of a profile, or a list of kinds and of steps of experiments, each as text or as a mapping.
+
+    Raises:
+        BadFault: there is no such profile or kind, or a step cannot be read.
+    """
+    profiles = ", ".join(map(repr, PROFILES))
+    if isinstance(given, str):
+        if given in PROFILES:
+            return PROFILES[given]
+        near = did_you_mean(given, PROFILES)
+        hint = f"; write faults=[{given!r}] for this kind alone" if given in KINDS else near
+        raise BadFault(f"faults is one of {profiles}, or a list of kinds and steps, and not {given!r}{hint}")
+    if not isinstance(given, Sequence):
+        raise BadFault(f"faults is one of {profiles}, or a list of kinds and steps, and not {given!r}")
+    return tuple(_checked(each) for each in given)
+
+
+def _checked(given: object) -> str:
+    if isinstance(given, Mapping):
+        given = json.dumps(given)
+    if not isinstance(given, str):
+        raise BadFault(f"faults has {given!r}; expected the name of a kind, or a step such as {_EXAMPLE}")
+    if given in KINDS:
+        return given
+    if ":" not in given:
+        raise BadFault(
+            f"faults has the unknown kind {given!r}{did_you_mean(given, KINDS)}; there are {', '.join(KINDS)}; or "
+            f"write a step such as {_EXAMPLE}"
+        )
+    _read(given)
+    return given
+
+
+def _read(text: str) -> Step:
+    """Read a step of an experiment; the braces around it may be left out. Raises BadFault."""
+    try:
+        step: Step = read_document(text if text.lstrip().startswith("{") else f"{{{text}}}", "a fault", STEP)
+    except BadExperiment as bad:
+        problems = "; ".join(problem.message for problem in bad.problems)
+        raise BadFault(f"faults has the step {text!r}, which cannot be read: {problems}") from None
+    if step.action is None or step.action.name in _OF_LOADS or not ACTIONS[step.action.name].is_fault:
+        raise BadFault(f"faults has the step {text!r}, which injects no fault; expected for example {_EXAMPLE}")
+    if step.at is None and step.when is None:
+        raise BadFault(f"faults has the step {text!r}, which needs `at` or `when`, as in {_EXAMPLE}")
+    if step.exclude or step.bind_as or step.mark or any(target.role == "bound" for target in targets_of(step)):
+        raise BadFault(f"faults has the step {text!r}; `not`, `as`, `mark` and their names are for experiments only")
+    return step
 
 
 def draw_faults(source: random.Random, kinds: Sequence[str], *, seconds: float, brokers: int) -> tuple[Fault, ...]:
-    """Draw the faults of a test for its first `seconds`.
+    """Draw the faults of a test for its first `seconds`, and the ranges in those that are written by hand.
 
-    A test has up to four kinds, so that a frequent one does not hide the effects of the others.
+    A test has up to four kinds, so that a frequent one does not hide the effects of the others. The first fault comes
+    early in about half of the seeds, for tests that take less than a virtual second.
+
+    Args:
+        kinds: as `check_faults` returns them.
     """
-    if not kinds:
-        return ()
-    chosen = sorted(source.sample(sorted(kinds), source.randint(1, min(4, len(kinds)))))
-    gap_ms = source.choice(_GAPS_MS)
-    faults: list[Fault] = []
-    at_ms = source.randint(0, gap_ms)
+    by_hand = [each for each in kinds if each not in KINDS]
+    names = sorted({each for each in kinds if each in KINDS})
+    drawn = _drawn(source, names, seconds) if names else []
+    seed = source.getrandbits(32)
+    return (*drawn, *(_timed(number, text, seed) for number, text in enumerate(by_hand, 1)))
+
+
+def _drawn(source: random.Random, names: Sequence[str], seconds: float) -> list[Fault]:
+    chosen = sorted(source.sample(names, source.randint(1, min(4, len(names)))))
+    gap_ms = source.choice(mean_gaps_ms(frozenset(names)))
+    faults = []
+    at_ms = _FIRST_MS * (gap_ms / _FIRST_MS) ** source.random()
     while at_ms < seconds * 1000:
-        kind = source.choice(chosen)
-        role = "service" if kind in SERVICE_KINDS else source.choice(("controller", "leader", "leader", "broker"))
-        faults.append(
-            Fault(
-                at_ms=at_ms,
-                kind=kind,
-                role=role,
-                pick=source.randrange(_PICKS),
-                lasts_ms=source.choice(_LASTS_MS),
-                detail="" if kind in SERVICE_KINDS else drawn_detail(source, kind),
-            )
-        )
-        at_ms += 1 + int(source.expovariate(1 / gap_ms))
-    return tuple(faults)
+        action = KINDS[source.choice(chosen)](source)
+        faults.append(Fault(at_ms=round(at_ms), action=action, pick=source.randrange(_PICKS)))
+        at_ms += 1 + source.expovariate(1 / gap_ms)
+    return faults
 
 
-class FaultInjector:
-    """Injects the faults of a test at their times, from now on, until it is stopped."""
-
-    def __init__(self, world: VirtualWorld, faults: Sequence[Fault]) -> None:
-        self.injected: list[Fault] = []
-        self._world = world
-        self._is_stopped = False
-        for fault in faults:
-            world.after(fault.at_ms / 1000, partial(self._inject, fault))
-
-    def stop(self) -> None:
-        """Inject no more, and end every fault: all brokers and services run, and all links are healed."""
-        self._is_stopped = True
-        world = self._world
-        world.cluster.heal()
-        world.heal()
-
-    def _inject(self, fault: Fault) -> None:
-        if self._is_stopped:
-            return
-        if fault.kind in SERVICE_KINDS:
-            is_injected = self._inject_into_service(fault)
-        else:
-            is_injected = self._inject_into_broker(fault)
-        if is_injected:
-            self.injected.append(fault)
-
-    def _inject_into_broker(self, fault: Fault) -> bool:
-        cluster = self._world.cluster
-        inject(
-            cluster,
-            BrokerFault(
-                at_ms=fault.at_ms,
-                kind=fault.kind,
-                target=_broker(cluster, fault),
-                lasts_ms=fault.lasts_ms,
-                detail=fault.detail,
-            ),
-        )
-        return True
-
-    def _inject_into_service(self, fault: Fault) -> bool:
-        running = [service for service in self._world.services.values() if service.is_running]
-        if not running:
-            return False
-        service = running[fault.pick % len(running)]
-        for_s = fault.lasts_ms / 1000
-        match fault.kind:
-            case "kill-service":
-                service.kill(for_s)
-            case "pause-service":
-                service.pause(for_s)
-            case "isolate-service":
-                service.isolate(for_s=for_s)
-            case "slow-service":
-                service.delay(_SLOW_S, for_s)
-        return True
+def _target(node: str) -> Target:
+    return parse_target(node) if node.startswith("broker-") else Target(SERVICE, name=node)
 
 
-def _broker(cluster: SimulatedCluster, fault: Fault) -> int:
-    """Return the id of the broker that has the fault's role now; 0 for the controller, as `inject` takes it."""
-    if fault.role == "controller":
-        return 0
-    if fault.role == "leader":
-        topics = cluster.znodes.topics()
-        leaders = [
-            leader
-            for topic, placed in sorted(topics.items())
-            if not topic.startswith("__")
-            for partition in sorted(placed.partitions)
-            if (leader := cluster.leader_id(topic, partition.partition)) is not None
-        ]
-        if leaders:
-            return int(leaders[fault.pick % len(leaders)])
-    return int(cluster.broker_ids[fault.pick % len(cluster.broker_ids)])
+def _timed(number: int, text: str, seed: int) -> Fault:
+    step = drawn_step(number, _read(text), seed)
+    assert step.action is not None
+    at_ms = (0.0 if step.at is None else step.at.ms) + step.wait.ms
+    return Fault(at_ms=at_ms, action=step.action, pick=seed % _PICKS, when=step.when, nth=step.nth.low)

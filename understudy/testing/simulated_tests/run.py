@@ -19,7 +19,8 @@ from understudy.testing.simulated_tests import verdict
 from understudy.testing.simulated_tests.arguments import SimulatedArguments
 from understudy.testing.simulated_tests.cluster import SimulatedTestCluster
 from understudy.testing.simulated_tests.cluster_history import Caller, ClusterHistory
-from understudy.testing.simulated_tests.faults import Fault, FaultInjector, draw_faults
+from understudy.testing.simulated_tests.fault_injector import FaultInjector
+from understudy.testing.simulated_tests.faults import Fault, draw_faults
 from understudy.testing.simulated_tests.leader_logs import leader_logs
 from understudy.testing.simulated_tests.outcome import FailureKind, Outcome, Problem
 from understudy.testing.simulated_tests.story import story_of
@@ -134,7 +135,7 @@ class TestRun:
         outcome = self.outcome
         outcome.began_ms = began_ms = self.cluster.now_ms
         injector = FaultInjector(self.world, self.faults)
-        self.test_cluster.faults = injector
+        self.test_cluster.injector = injector
         context = self.loop.process.context
         coroutine = self._test(self.test_cluster, *self._args, **self._named)
         task = self.loop.create_task(coroutine, name="test", context=context.copy())
@@ -167,8 +168,8 @@ class TestRun:
                 self._add(*verdict.lost_records(self.cluster, self.wire))
         injected = injector.injected
         self.outcome.injected = tuple(place for place, fault in enumerate(self.faults) if fault in injected)
-        began_ms = self.outcome.began_ms
-        self.outcome.faults = tuple(f"{(began_ms + each.at_ms) / 1000:9.3f} s  {each.words}" for each in injected)
+        self.outcome.faults = tuple(f"{each.injected_ms / 1000:9.3f} s  {each.words}" for each in injected)
+        self.outcome.missed = len(injector.missed)
 
     def _judge_brokers(self) -> None:
         judgement = judge(self.cluster)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from understudy.testing.simulated_tests.faults import SERVICE_KINDS, Fault
+from understudy.testing.simulated_tests.faults import Fault
 from understudy.testing.simulated_tests.outcome import Outcome
 from understudy.trials.hunt.shrinking import Budget, ddmin
 
@@ -101,7 +101,7 @@ def shrink(
     if kept and still_fails(()):
         kept = ()
     for is_of_service in (True, False):
-        part = tuple(fault for fault in kept if (fault.kind in SERVICE_KINDS) is not is_of_service)
+        part = tuple(fault for fault in kept if fault.is_of_users is not is_of_service)
         if 0 < len(part) < len(kept) and still_fails(part):
             kept = part
     if len(kept) > 1:

@@ -12,7 +12,7 @@ from understudy.trials.experiments.each_broker import Broker, Brokers, on_each, 
 from understudy.trials.experiments.engine import CannotInject, Undo
 from understudy.trials.experiments.language.actions import Action, Links, RequestFault
 
-_EFFECTS: Final = {
+EFFECTS: Final = {
     "hold": Effect.HOLD,
     "delay-request": Effect.DELAY,
     "drop-request": Effect.CUT_BEFORE,
@@ -22,6 +22,7 @@ _EFFECTS: Final = {
     "corrupt": Effect.CORRUPT,
     "shorten": Effect.SHORTEN,
 }
+"""The effect of a rule for requests, by the action that makes it."""
 _ALONE: Final = "it needs other brokers: the target, or ZooKeeper, is all that is named"
 
 
@@ -80,7 +81,7 @@ def on_next_requests(
     cluster: LocalCluster | SimulatedCluster, action: RequestFault, brokers: Brokers, peers: Sequence[int]
 ) -> Undo:
     """Inject a fault into the next request that each broker sends to the others."""
-    others, effect = _others(brokers, peers), _EFFECTS[action.name]
+    others, effect = _others(brokers, peers), EFFECTS[action.name]
     if not others:
         raise CannotInject(_ALONE)
     names = [

@@ -49,13 +49,14 @@ def freeze(experiment: Experiment, seed: int | None = None, *, fences_off: tuple
     drawn = replace(
         _with_ranges_drawn(experiment, partial(derived, chosen)),
         cluster=_with_ranges_drawn(experiment.cluster, partial(derived, chosen)),
-        steps=tuple(_drawn_step(number, step, chosen) for number, step in enumerate(experiment.steps, 1)),
+        steps=tuple(drawn_step(number, step, chosen) for number, step in enumerate(experiment.steps, 1)),
         expect=replace(experiment.expect, within=within),
     )
     return FrozenPlan(experiment=drawn, seed=chosen, fences_off=fences_off)
 
 
-def _drawn_step(number: int, step: Step, seed: int) -> Step:
+def drawn_step(number: int, step: Step, seed: int) -> Step:
+    """Draw every range of a step. Its number decides, with the seed, what is drawn."""
     source = partial(derived, seed, "step", number)
     action = None if step.action is None else _with_ranges_drawn(step.action, source, step.action.VALUE[0])
     return replace(_with_ranges_drawn(step, source), number=number, action=action)

@@ -110,7 +110,7 @@ def frozen_yaml(plan: FrozenPlan) -> str:
             "acks": experiment.load.acks,
         },
         "steady": list(experiment.steady),
-        "steps": [_step_document(step) for step in experiment.steps],
+        "steps": [step_document(step) for step in experiment.steps],
         "lasts": str(experiment.lasts),
         "expect": {
             "always": list(experiment.expect.always),
@@ -122,7 +122,8 @@ def frozen_yaml(plan: FrozenPlan) -> str:
     return "\n".join(_yaml_lines(document)) + "\n"
 
 
-def _step_document(step: Step) -> dict[str, Any]:
+def step_document(step: Step) -> dict[str, Any]:
+    """Return a step as the mapping that a file has for it."""
     found: dict[str, Any] = {}
     if step.at is not None:
         found["at"] = str(step.at)
