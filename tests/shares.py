@@ -36,6 +36,7 @@ SHARES = {
     "compose-shapes": Share(2, 14, "one has old ZooKeeper's variables, one KRaft's; the rest differ in variables"),
     "older-tools": Share(1, 4, "our own tools run all of these scripts on brokers of ours in each `make test-all`"),
     "incomplete-runs": Share(1, 5, "each file of a seed loses one part; which part is drawn"),
+    "example-programs": Share(1, 20, "each program fails over once; its own number of seeds is for its user"),
     "golden-seeds": Share(1, 3, "a seed changes the order of answers, which the first one and two have done already"),
     "golden-processes": Share(5, 13, "`make interop` runs the others with Apache's tools, the simulator all of them"),
     "recordings": Share(2, 4, "Kafka 3.9.1 stays as it is; the recorder is checked by any of them"),

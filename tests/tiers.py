@@ -29,6 +29,7 @@ KINDS = (
     "a lesson",
     "a page in a browser",
     "a cluster in containers",
+    "programs in virtual time",
 )
 """Kinds of real runs. `make test` has one of each, marked `representative(kind)`, however long it takes."""
 
