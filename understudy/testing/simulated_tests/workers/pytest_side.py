@@ -6,14 +6,18 @@ process that was forked for it, by pytest itself, and takes the place of the rep
 
 from __future__ import annotations
 
+import bdb
 import os
 import pickle
 import shlex
+import signal
+import sys
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 import pytest
+from _pytest.config import create_terminal_writer
 
 from understudy.testing.simulated_tests.decorator import SimulatedTest, simulated_test
 from understudy.testing.simulated_tests.workers import calls, forks, serving
@@ -31,8 +35,11 @@ def test_of(item: pytest.Item) -> SimulatedTest | None:
     return simulated_test(getattr(item, "obj", None))
 
 
-class _Reported(Exception):
-    """Stands for the failure of a test, whose report was made in another process."""
+class _Reported(bdb.BdbQuit):
+    """Stands for the failure of a test, whose report was made in another process.
+
+    For an exception of this type pytest starts no debugger: the other process has had it.
+    """
 
 
 def register(session: pytest.Session) -> None:
@@ -174,6 +181,13 @@ class PytestSide:
 
     # ------------------------------------------------------------------ output
 
+    def show_the_debugger(self) -> None:
+        """Let a debugger, and pytest before it starts one, have the terminal."""
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        reporter = self._config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None and sys.__stdout__ is not None:
+            reporter._tw = create_terminal_writer(self._config, sys.__stdout__)
+
     def drop_output(self) -> None:
         if self._config.getoption("capture") == "no":
             calls.redirect_output(os.open(os.devnull, os.O_WRONLY))
@@ -227,6 +241,8 @@ class _PytestCaller:
         pid, pipe = forks.fork()
         if pid == 0:
             _begin_last_run(pipe, text)
+            if self.options.is_debugged:
+                self._side.show_the_debugger()
             _raise_failure_of(test, seed, is_watched=not self._side.options.is_debugged)
         data = forks.read_to_end(pid, pipe)
         return Explanation(text, pickle.loads(data) if data else None)
