@@ -13,6 +13,9 @@ from typing import Any, Final, overload
 
 from understudy.testing.simulated_tests.arguments import SimulatedArguments, checked_arguments
 
+__unittest = True
+"""unittest leaves out lines of such modules from the traceback of a failure."""
+
 ATTRIBUTE: Final = "understudy_simulated"
 """Name of the attribute by which a function is recognised as a simulated test."""
 

@@ -15,10 +15,10 @@ import tempfile
 import traceback
 import unittest
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import spawn
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from understudy.testing.simulated_tests.arguments import whole_number
 from understudy.testing.simulated_tests.decorator import BadSimulatedTest, SimulatedTest, simulated_test
@@ -45,6 +45,10 @@ _HASH_SEED_HINT: Final = (
     "the test cannot be found by its name, so it has run in processes forked from this one, in which strings hash "
     "otherwise each time: set PYTHONHASHSEED=0 to run the same again, or declare the test in a module"
 )
+
+
+__unittest = True
+"""unittest leaves out lines of such modules from the traceback of a failure."""
 
 
 class SimulatedTestFailed(AssertionError):
@@ -196,10 +200,10 @@ def _slots(bound: BoundTest, caller: Caller, count: int) -> Sequence[Slot]:
 class PlainCaller:
     """Any code that calls a test as a function, unittest among them."""
 
-    def __init__(self, options: Options, target: Target | None) -> None:
+    def __init__(self, options: Options, target: Target | None, command: str) -> None:
         self.options = options
         self._target = target
-        self._output: IO[bytes] | None = None
+        self._command = command
 
     def slots(self, test: BoundTest, count: int) -> Sequence[Slot]:
         if self._target is None or not can_have_workers():
@@ -225,8 +229,7 @@ class PlainCaller:
         """Do nothing: forked processes share no file with this one."""
 
     def replay(self, seed: int) -> str:
-        program = " ".join(map(shlex.quote, (Path(sys.executable).name, *sys.orig_argv[1:])))
-        return f"UNDERSTUDY_SEED={seed} {program}"
+        return f"UNDERSTUDY_SEED={seed} {self._command}"
 
     def last_run(self, test: BoundTest, seed: int, text: str) -> Explanation:
         with tempfile.TemporaryFile() as output:
@@ -270,7 +273,21 @@ def _plain_pool() -> Pool:
 
 
 def _plain_caller(test: SimulatedTest, args: tuple[Any, ...], named: dict[str, Any]) -> PlainCaller:
-    return PlainCaller(Options.of_environment(), _target(test, args, named))
+    if serving.line is not None and serving.line.begun is not None:
+        return PlainCaller(Options(), None, serving.line.begun.target.command)
+    command = _command(test, args)
+    target = _target(test, args, named)
+    return PlainCaller(Options.of_environment(), target and replace(target, command=command), command)
+
+
+def _command(test: SimulatedTest, args: tuple[Any, ...]) -> str:
+    """How a person calls a test again."""
+    function = test.function
+    if args and isinstance(args[0], unittest.TestCase):
+        return f"python -m unittest {args[0].id().removeprefix('__main__.')}"
+    if function.__module__ != "__main__" and "." not in function.__qualname__ and not args:
+        return f'python -c "from {function.__module__} import {function.__name__} as test; test()"'
+    return " ".join(map(shlex.quote, (Path(sys.executable).name, *sys.orig_argv[1:])))
 
 
 def _target(test: SimulatedTest, args: tuple[Any, ...], named: dict[str, Any]) -> Target | None:

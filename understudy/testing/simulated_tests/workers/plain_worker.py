@@ -29,6 +29,7 @@ class Target:
         unittest: the name of the method, if the function is the one of a `unittest.TestCase`, whose qualified name is
             `qualname` then; empty otherwise.
         call: the arguments, pickled.
+        command: how a person calls the test again.
     """
 
     module: str
@@ -36,6 +37,7 @@ class Target:
     qualname: str
     unittest: str = ""
     call: bytes = b""
+    command: str = ""
 
 
 def serve_plain(line: Line, preparation: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import unittest
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from understudy.testing.simulated_tests.decorator import SimulatedTest
@@ -34,12 +34,14 @@ class Result:
         outcome: None if the process has ended without one.
         death: how it has ended then.
         skipped: the reason if the test has skipped itself; None otherwise.
+        never_awaits: whether one callback has taken all the processor time that it may: it takes long to run it again.
     """
 
     seed: int
     outcome: Outcome | None = None
     death: str = ""
     skipped: str | None = None
+    never_awaits: bool = False
 
     @property
     def has_failed(self) -> bool:
@@ -90,7 +92,6 @@ class BoundTest:
     host: Host
     page: str = ""
     hint: str = ""
-    _warm: bool = field(default=False, init=False)
 
     def warm_up(self) -> None:
         """Load what each run needs, before the first fork."""
@@ -118,7 +119,7 @@ class BoundTest:
     def run(self, seed: int, *, is_watched: bool = True, **options: Any) -> tuple[TestRun, Result]:
         """Run a seed in this process, which it changes. `options` are arguments of `TestRun`."""
         from understudy.testing.simulated_tests.run import TestRun  # noqa: PLC0415  it loads the simulator
-        from understudy.testing.simulated_tests.workers.watchdog import watchdog  # noqa: PLC0415  as above
+        from understudy.testing.simulated_tests.workers.watchdog import NeverAwaits, watchdog  # noqa: PLC0415  as above
 
         function, args = self.test.body(self.args)
         run = TestRun(function, args, self.named, self.test.arguments, seed, **options)
@@ -130,12 +131,14 @@ class BoundTest:
         error = run.error
         if isinstance(error, RuntimeError) and _OTHER_LOOP in str(error):
             error.add_note(_OTHER_LOOP_HINT)
-        return run, Result(seed, outcome, skipped=str(error) if is_skip(error) else None)
+        skipped = str(error) if is_skip(error) else None
+        return run, Result(seed, outcome, skipped=skipped, never_awaits=isinstance(error, NeverAwaits))
 
     def explain(self, seed: int) -> Explanation:
         """Run a seed that has failed again, and say why it fails."""
         __tracebackhide__ = True
-        first, second = result_of(self.start(seed), seed), result_of(self.start(seed, displaced=True), seed)
+        first = result_of(self.start(seed), seed)
+        second = first if first.never_awaits else result_of(self.start(seed, displaced=True), seed)
         report = self._report(seed, first, second)
         self.host.between_runs()
         return self.host.last_run(self, seed, report)
@@ -144,6 +147,7 @@ class BoundTest:
         """Return why a seed fails, after it was run twice."""
         from understudy.testing.simulated_tests.report import explained  # noqa: PLC0415  it loads the simulator
         from understudy.testing.simulated_tests.run import schedule  # noqa: PLC0415  as above
+        from understudy.testing.simulated_tests.shrink import MOST_RUNS  # noqa: PLC0415  as above
 
         def run(faults: Sequence[Any], *, is_last: bool = False) -> Outcome | None:
             return result_of(self.start(seed, faults=faults, with_story=is_last), seed).outcome
@@ -155,7 +159,8 @@ class BoundTest:
         elif outcome.has_passed:
             text = f"seed {seed} has failed, and has passed when it was run again"
         else:
-            text = explained(outcome, schedule(self.test.arguments, seed), run, replay=replay)
+            runs = 0 if first.never_awaits else MOST_RUNS
+            text = explained(outcome, schedule(self.test.arguments, seed), run, replay=replay, runs=runs)
         parts = [text, self._difference(seed, first, second), self.hint]
         return "\n\n".join(filter(None, parts))
 
