@@ -29,6 +29,8 @@ class SimulatedArguments:
         seconds: the virtual time in which faults are injected.
         racks: the racks of the brokers in order; empty for none.
         settings: further keys of `server.properties`.
+        crash_points: the service that is killed at each of its own awaits in turn, one in each run; empty for none.
+        without: names of fences and fixes of historic bugs that are switched off in the brokers.
     """
 
     seeds: int = 100
@@ -37,6 +39,8 @@ class SimulatedArguments:
     seconds: float = 60.0
     racks: Sequence[str] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    crash_points: str = ""
+    without: Sequence[str] = ()
 
 
 def checked_arguments(given: Mapping[str, Any]) -> SimulatedArguments:
@@ -82,6 +86,25 @@ def _kinds(name: str, value: object) -> tuple[str, ...]:
     return check_faults(value)
 
 
+def _crash_points(name: str, value: object) -> str:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise BadArguments(f"{name} is the name of a service, as in cluster.start(main, name='billing'), not {value!r}")
+    return value or ""
+
+
+def _without(name: str, value: object) -> tuple[str, ...]:
+    from understudy.foundation.eventlog.fences import SWITCHES  # noqa: PLC0415  most tests do not need it
+
+    names = () if value is None else _list_of_texts(name, value, "a list of fences and fixes, as in ['kip-380']")
+    for each in names:
+        if each not in SWITCHES:
+            raise BadArguments(
+                f"{name} has the unknown fence or fix {each!r}{did_you_mean(each, SWITCHES)}; there are "
+                f"{', '.join(SWITCHES)}"
+            )
+    return names
+
+
 def _racks(name: str, value: object) -> tuple[str, ...]:
     return () if value is None else _list_of_texts(name, value, "a list of names")
 
@@ -111,5 +134,7 @@ _CHECKS: Final[dict[str, tuple[str, Callable[[str, object], Any]]]] = {
     "minutes": ("seconds", _seconds),
     "racks": ("racks", _racks),
     "settings": ("settings", _settings),
+    "crash_points": ("crash_points", _crash_points),
+    "without": ("without", _without),
 }
 """The field of `SimulatedArguments` that an argument becomes, and its check."""

@@ -66,10 +66,12 @@ def simulated(
     *,
     seeds: int = 100,
     brokers: int = 3,
-    faults: str | Sequence[str] = "failover",
+    faults: str | Sequence[str | Mapping[str, object]] = "failover",
     minutes: float = 1.0,
     racks: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
+    crash_points: str | None = None,
+    without: Sequence[str] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., None]]: ...
 
 
@@ -79,10 +81,15 @@ def simulated(test: Callable[..., Any] | None = None, /, **given: Any) -> Callab
     Args:
         seeds: how many seeds are run.
         brokers: how many brokers; their ids begin with 1.
-        faults: the name of a profile of `faults.PROFILES`, or kinds of faults.
+        faults: the name of a profile of `faults.PROFILES`, or a list of kinds of faults and of steps of experiments,
+            such as `"{at: 10s, kill: leader(orders/0), for: 3s}"`.
         minutes: the virtual time in which faults are injected.
         racks: the racks of the brokers, in order.
         settings: further keys of `server.properties`, for every broker.
+        crash_points: the name of a service that is killed at each of its own awaits in turn, and started again. The
+            first run counts them, and each further one kills it at one of them; `seeds` is the number of runs, which
+            are spread over all places. The runs differ in the place alone.
+        without: names of fences and fixes of historic bugs that the brokers do not have (docs/reference/behaviours.md).
 
     Raises:
         BadSimulatedTest: an argument, or the function, cannot be used.

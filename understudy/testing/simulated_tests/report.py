@@ -50,6 +50,7 @@ def report(outcome: Outcome, shrunk: Shrunk, last: Outcome | None, *, replay: st
     lines += [f"also {_headline(each)}" for each in others[:_MOST_PROBLEMS]]
     if len(others) > _MOST_PROBLEMS:
         lines.append(f"also {len(others) - _MOST_PROBLEMS} more problems")
+    lines += [outcome.crash_point] if outcome.crash_point else []
     lines += ["", f"replay it:  {replay}", "", *_faults(shrunk, outcome, last)]
     if last is not None and last.story:
         times = "times are virtual seconds since the run began"

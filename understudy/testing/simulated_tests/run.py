@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -14,7 +15,8 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.loop import BudgetExhausted, Deadlock
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.virtual.process_loop import ProcessLoop
-from understudy.clusters.virtual.world import TEST, VirtualWorld
+from understudy.clusters.virtual.world import TEST, CrashPoint, VirtualWorld
+from understudy.foundation.eventlog.fences import SWITCHES
 from understudy.testing.simulated_tests import verdict
 from understudy.testing.simulated_tests.arguments import SimulatedArguments
 from understudy.testing.simulated_tests.cluster import SimulatedTestCluster
@@ -42,6 +44,7 @@ class TestRun:
     Args:
         test: the coroutine function; it gets the cluster and `args`.
         faults: faults to inject instead of those that the seed draws.
+        crash_point: where a service is killed between two of its awaits, or which service's places are counted.
         with_story: whether the outcome has the story and the log lines.
         with_trace: whether it has the trace.
 
@@ -60,6 +63,7 @@ class TestRun:
         seed: int,
         *,
         faults: Sequence[Fault] | None = None,
+        crash_point: CrashPoint | None = None,
         with_story: bool = False,
         with_trace: bool = False,
     ) -> None:
@@ -68,16 +72,18 @@ class TestRun:
         self.error: BaseException | None = None
         self._test, self._args, self._named = test, args, named
         self.faults = schedule(arguments, seed) if faults is None else tuple(faults)
-        settings = {"understudy.events.logs": "true"} if set(_POWER) & set(arguments.kinds) else {}
+        loses_power = any(name in kind for name in _POWER for kind in arguments.kinds)
+        settings = {"understudy.events.logs": "true"} if loses_power else {}
         self.cluster = SimulatedCluster(
             seed,
             brokers=arguments.brokers,
-            racks=arguments.racks or None,
+            racks=list(itertools.islice(itertools.cycle(arguments.racks), arguments.brokers)) or None,
             settings=settings | dict(arguments.settings),
+            fences_off=tuple(SWITCHES[name] for name in arguments.without),
             reordering=derived(seed, "reordering of clients").random() < 0.5,
         )
         self.wire = WireHistory()
-        self.world = VirtualWorld(self.cluster, self.wire)
+        self.world = VirtualWorld(self.cluster, self.wire, crash_point=crash_point)
         self.test_cluster = SimulatedTestCluster(self.world)
         self.test_cluster.history = ClusterHistory(self.wire, lambda: leader_logs(self.cluster), self._caller)
         self.loop: ProcessLoop = self.world.new_process(TEST)
@@ -170,6 +176,22 @@ class TestRun:
         self.outcome.injected = tuple(place for place, fault in enumerate(self.faults) if fault in injected)
         self.outcome.faults = tuple(f"{each.injected_ms / 1000:9.3f} s  {each.words}" for each in injected)
         self.outcome.missed = len(injector.missed)
+        if self.world.crash_point is not None:
+            self._judge_crash_point(self.world.crash_point)
+
+    def _judge_crash_point(self, at: CrashPoint) -> None:
+        """Note the places of a service, or where it was killed, and a place that was not reached."""
+        service = self.world.services.get(at.service)
+        if service is None:
+            started = ", ".join(self.world.services) or "none"
+            words = f"crash_points names the service {at.service!r}, and the test has started {started}"
+            self._add(Problem(FailureKind.ENVIRONMENT, self.cluster.now_ms, words))
+        elif not at.number:
+            self.outcome.places = tuple((place.number, place.where) for place in service.strikes.places)
+        elif service.strikes.at_place:
+            words = f"the crash point was not reached: {at}"
+            self._add(Problem(FailureKind.ENVIRONMENT, self.cluster.now_ms, words))
+        self.outcome.crash_point = str(at) if at.number else ""
 
     def _judge_brokers(self) -> None:
         judgement = judge(self.cluster)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import unittest
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from understudy.testing.simulated_tests.decorator import SimulatedTest
@@ -92,6 +92,8 @@ class BoundTest:
     host: Host
     page: str = ""
     hint: str = ""
+    places: tuple[tuple[int, str], ...] | None = field(default=None, init=False)
+    """The places at which `crash_points` kills a service; None before they are counted."""
 
     def warm_up(self) -> None:
         """Load what each run needs, before the first fork."""
@@ -105,6 +107,11 @@ class BoundTest:
             displaced: whether the objects of the run get other addresses than in another run.
             options: arguments of `TestRun`.
         """
+
+        self._count_places()
+        if self.places is not None and seed > len(self.places):
+            reason = f"{self.test.arguments.crash_points} has {len(self.places)} places to be killed at"
+            return Child(lambda: Result(seed, skipped=reason))
 
         def compute() -> Result:
             self.host.drop_output()
@@ -121,8 +128,12 @@ class BoundTest:
         from understudy.testing.simulated_tests.run import TestRun  # noqa: PLC0415  it loads the simulator
         from understudy.testing.simulated_tests.workers.watchdog import NeverAwaits, watchdog  # noqa: PLC0415  as above
 
+        self._count_places()
         function, args = self.test.body(self.args)
-        run = TestRun(function, args, self.named, self.test.arguments, seed, **options)
+        if self.places is not None:
+            options["crash_point"] = self._crash_point(seed)
+        run = TestRun(function, args, self.named, self.test.arguments, self.random_seed(seed), **options)
+        run.outcome.seed = seed
         if is_watched:
             with watchdog(lambda: run.cluster.loop.executed):
                 outcome = run.run()
@@ -133,6 +144,30 @@ class BoundTest:
             error.add_note(_OTHER_LOOP_HINT)
         skipped = str(error) if is_skip(error) else None
         return run, Result(seed, outcome, skipped=skipped, never_awaits=isinstance(error, NeverAwaits))
+
+    def random_seed(self, seed: int) -> int:
+        """The number from which the randomness of a run follows: its seed, unless the runs differ in a place alone."""
+        return 0 if self.test.arguments.crash_points else seed
+
+    def _count_places(self) -> None:
+        """Run a test with `crash_points` once, in a process of its own, to find the places of its service."""
+        service = self.test.arguments.crash_points
+        if not service or self.places is not None:
+            return
+        self.places = ()
+
+        def compute() -> Result:
+            self.host.drop_output()
+            return self.run(0)[1]
+
+        self.warm_up()
+        outcome = result_of(Child(compute), 0).outcome
+        self.places = () if outcome is None else outcome.places
+
+    def _crash_point(self, seed: int) -> Any:
+        from understudy.testing.simulated_tests.crash_points import crash_point  # noqa: PLC0415  it loads the simulator
+
+        return crash_point(self.test.arguments.crash_points, self.places or (), seed)
 
     def explain(self, seed: int) -> Explanation:
         """Run a seed that has failed again, and say why it fails."""
@@ -160,7 +195,8 @@ class BoundTest:
             text = f"seed {seed} has failed, and has passed when it was run again"
         else:
             runs = 0 if first.never_awaits else MOST_RUNS
-            text = explained(outcome, schedule(self.test.arguments, seed), run, replay=replay, runs=runs)
+            faults = schedule(self.test.arguments, self.random_seed(seed))
+            text = explained(outcome, faults, run, replay=replay, runs=runs)
         parts = [text, self._difference(seed, first, second), self.hint]
         return "\n\n".join(filter(None, parts))
 

@@ -1,0 +1,77 @@
+"""A service is killed at each of its own awaits in turn, and the runs differ in the place alone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from understudy.clusters.virtual.strikes import Place
+from understudy.clusters.virtual.world import CrashPoint
+from understudy.testing import point
+from understudy.testing.simulated_tests.arguments import checked_arguments
+from understudy.testing.simulated_tests.crash_points import crash_point, in_order
+from understudy.testing.simulated_tests.outcome import FailureKind, Outcome
+from understudy.testing.simulated_tests.run import TestRun
+
+ARGUMENTS = checked_arguments({"brokers": 1, "faults": "none", "crash_points": "billing"})
+billed: list[int] = []
+committed: list[int] = []
+
+
+async def billing() -> None:
+    """Commit before processing, as no service should."""
+    for order in range(max(committed, default=-1) + 1, 3):
+        await asyncio.sleep(0.1)
+        committed.append(order)
+        await point("before processing")
+        await asyncio.sleep(0.1)
+        billed.append(order)
+
+
+async def each_order_is_billed(cluster: Any) -> None:
+    billed.clear()
+    committed.clear()
+    cluster.start(billing)
+    await cluster.wait_until(lambda: 2 in committed and not cluster.world.services["billing"].is_running, "all")
+    await asyncio.sleep(2)
+    assert billed == [0, 1, 2]
+
+
+def run(at: CrashPoint, test: Any = each_order_is_billed) -> Outcome:
+    return TestRun(test, (), {}, ARGUMENTS, 0, crash_point=at).run()
+
+
+def test_the_runs_find_the_places_at_which_a_service_must_not_die() -> None:
+    counted = run(CrashPoint("billing"))
+    assert counted.has_passed
+    assert [where.partition(" at ")[0] for _, where in counted.places[:3]] == [
+        "billing",
+        "the point 'before processing'",
+        "billing",
+    ]
+    safe, unsafe = crash_point("billing", counted.places, 1), crash_point("billing", counted.places, 2)
+    assert run(safe).has_passed
+    failed = run(unsafe)
+    assert [problem.kind for problem in failed.problems] == [FailureKind.TEST]
+    assert failed.crash_point == "billing is killed at await 2, the point 'before processing', and started again"
+    assert billed == [1, 2]
+
+
+def test_a_service_that_is_not_started_is_named() -> None:
+    async def test(cluster: Any) -> None:
+        cluster.start(billing, name="invoicing")
+        await asyncio.sleep(1)
+
+    (problem,) = run(CrashPoint("billing"), test).problems
+    assert problem.text == "crash_points names the service 'billing', and the test has started invoicing"
+
+
+def test_places_are_spread_however_many_are_taken() -> None:
+    places = [Place(number, "the loop" if number > 2 else f"line {number}") for number in range(1, 101)]
+    order = in_order(places)
+    assert sorted(order) == places
+    assert [place.number for place in order[:3]] == [1, 2, 3]
+    for count in (11, 19, 35):
+        numbers = sorted(place.number for place in order[:count])
+        widest = max(after - before for before, after in zip(numbers, [*numbers[1:], 101], strict=True))
+        assert widest <= 3 * 100 / count
