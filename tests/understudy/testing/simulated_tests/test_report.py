@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from understudy.clusters.values import Span, Target
 from understudy.clusters.virtual.world import LogLine
 from understudy.testing.simulated_tests.arguments import SimulatedArguments
 from understudy.testing.simulated_tests.cluster import SimulatedTestCluster
@@ -19,6 +20,7 @@ from understudy.testing.simulated_tests.run import TestRun
 from understudy.testing.simulated_tests.shrink import shrink
 from understudy.testing.simulated_tests.story import Story, StoryLine, story_of
 from understudy.testing.simulated_tests.wire_history import WireHistory
+from understudy.trials.experiments.language.actions import Action
 
 Cluster = SimulatedTestCluster
 ARGUMENTS = SimulatedArguments(seconds=10.0)
@@ -26,15 +28,15 @@ SEED = 3
 REPLAY = "pytest test_orders.py::test --understudy-seed 3"
 
 
-def fault(at_ms: int, kind: str, role: str, lasts_ms: int = 300) -> Fault:
-    return Fault(at_ms=at_ms, kind=kind, role=role, pick=0, lasts_ms=lasts_ms)
+def fault(at_ms: int, name: str, role: str) -> Fault:
+    return Fault(at_ms=at_ms, action=Action(name=name, brokers=(Target(role),), lasts=Span(300, 300)))
 
 
 SCHEDULE = (
-    fault(500, "expire", "broker"),
+    fault(500, "expire", "random"),
     fault(1_000, "depose", "controller"),
-    fault(1_500, "pause-service", "service"),
-    fault(3_000, "kill-service", "service"),
+    fault(1_500, "pause", "service"),
+    fault(3_000, "kill", "service"),
     fault(5_000, "expire", "controller"),
     fault(6_000, "pause", "leader"),
     fault(30_000, "kill", "leader"),
@@ -126,7 +128,7 @@ def test_report_tells_the_failure_the_command_the_fault_and_the_story() -> None:
     assert f"replay it:  {REPLAY}" in lines
     (faults,) = (line for line in lines if line.startswith("faults: 1 of 6 are enough"))
     (words,) = lines[lines.index(faults) + 1 : lines.index("", lines.index(faults))]
-    assert "kill-service: the service, for 0.3 s" in words
+    assert "kill service (SIGKILL) for 300ms: billing" in words
     at = words.split()[0]
     story = lines[next(place for place, line in enumerate(lines) if line.startswith("what happened")) :]
     assert any(line.split() == [at, "s", "fault", "kill", "billing"] for line in story)
