@@ -24,7 +24,7 @@ def read_final_log(
 
     Args:
         data: whole batches, from the first that has a record at `start` or later.
-        end: the high watermark; records at it and later are left out.
+        end: the offset after the last record that counts; later ones are left out.
         start, is_compacted, may_have_lost: as of `FinalLog`.
 
     Raises:

@@ -15,9 +15,10 @@ _LOSS = "a loss of power or an unclean election"
 
 
 def leader_logs(cluster: SimulatedCluster) -> dict[Partition, FinalLog]:
-    """Return the log of each partition up to its high watermark, as its leader has it now.
+    """Return the log of each partition up to the offset that all in-sync replicas have, as its leader has it now.
 
-    Topics of the brokers themselves are left out, and partitions without a leader that runs.
+    That is the high watermark or ahead of it: a leader that was restarted reads an old one from its disk, and moves it
+    when its followers fetch. Topics of the brokers themselves are left out, and partitions without a leader that runs.
     """
     found: dict[Partition, FinalLog] = {}
     may_have_lost = _may_have_lost(cluster)
@@ -31,7 +32,7 @@ def leader_logs(cluster: SimulatedCluster) -> dict[Partition, FinalLog]:
             if replica is None:
                 continue
             log = replica.log
-            start, end = log.log_start_offset, log.high_watermark
+            start, end = log.log_start_offset, max(log.high_watermark, _replicated_end(cluster, topic, partition))
             found[topic, partition] = read_final_log(
                 log.read(start, _EVERYTHING, end_offset=end),
                 start=start,
@@ -40,6 +41,16 @@ def leader_logs(cluster: SimulatedCluster) -> dict[Partition, FinalLog]:
                 may_have_lost=_LOSS if may_have_lost is None or (topic, partition) in may_have_lost else "",
             )
     return found
+
+
+def _replicated_end(cluster: SimulatedCluster, topic: str, partition: int) -> int:
+    """Return the lowest log end offset of the in-sync replicas; 0 if one of them cannot be read."""
+    ends = []
+    for each in cluster.isr(topic, partition):
+        broker = cluster.broker(each).instance
+        replica = None if broker is None else broker.hosted.get(TopicPartition(topic, partition))
+        ends.append(0 if replica is None else replica.log.log_end_offset)
+    return min(ends, default=0)
 
 
 def _may_have_lost(cluster: SimulatedCluster) -> set[Partition] | None:

@@ -219,7 +219,7 @@ class LogRecord(NamedTuple):
 
 
 class FinalLog(NamedTuple):
-    """The log of a partition, up to its high watermark, as its leader has it when it is asked for.
+    """The log of a partition up to the offset that its in-sync replicas have, as its leader has it when it is asked.
 
     Attributes:
         records: ascending by offset, without control records.
@@ -227,7 +227,7 @@ class FinalLog(NamedTuple):
         is_compacted: whether the topic's `cleanup.policy` includes `compact`.
         may_have_lost: why acknowledged records may be gone or replaced, such as `an unclean election`; empty if nothing
             explains a loss.
-        end: the high watermark; None if it is not known.
+        end: the offset after the last record that all in-sync replicas have; None if it is not known.
     """
 
     records: tuple[LogRecord, ...]
