@@ -218,6 +218,7 @@ class SimulatedTestCluster:
         """
         replicas = min(3, len(self._brokers)) if replication_factor is None else replication_factor
         until_ms = self.simulated.now_ms + WAIT_TIMEOUT_S * 1000
+        existed = name in self.simulated.znodes.topics()
         prevented: Exception | None = None
         while self.simulated.now_ms < until_ms:
             try:
@@ -230,8 +231,8 @@ class SimulatedTestCluster:
             except (NoBrokerAnswers, ConnectionFailed, ConnectionLost, RequestTimedOut) as error:
                 prevented = error
             except ApiError as error:
-                if error.error is Errors.TOPIC_ALREADY_EXISTS and prevented is not None:
-                    break  # by the request that had no answer
+                if error.error is Errors.TOPIC_ALREADY_EXISTS and not existed:
+                    break  # by a request that had no answer
                 if error.error not in _PREVENTED or replicas > len(self._brokers):
                     raise
                 prevented = error
