@@ -56,7 +56,7 @@ async def notify(bootstrap):
             await consumer.commit()
 
 
-@simulated(seeds=200, faults=["kill", "pause", "stop", "kill-service", "slow-service", "isolate-service"])
+@simulated(seeds=200, faults=["kill", "pause", "stop", "kill-service", "delay-service", "isolate-service"])
 async def test_each_event_reaches_the_webhook(cluster):
     await cluster.create_topic("events", partitions=2, replication_factor=3)
     received, events = [], {b"event %d" % number for number in range(EVENTS)}
