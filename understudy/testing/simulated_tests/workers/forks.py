@@ -88,9 +88,7 @@ def fork() -> tuple[int, int]:
         The new process's id and the end of a pipe to read from; in the new process 0 and the end to write to.
     """
     global _is_child
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and not stream.closed:
-            stream.flush()
+    _flush()
     reading, writing = os.pipe()
     parent = os.getpid()
     with warnings.catch_warnings():
@@ -128,6 +126,7 @@ def _read(pipe: int) -> bytes:
 def write_and_exit(pipe: int, data: bytes) -> NoReturn:
     """Write to the pipe, and end this process at once: no `finally` and no exit handler of its parent runs in it."""
     try:
+        _flush()
         view = memoryview(data)
         while view:
             view = view[os.write(pipe, view) :]
@@ -145,6 +144,12 @@ def how_it_ended(status: int) -> str:
         "SIGSEGV": ": a module in C has crashed",
     }.get(name, "")
     return f"the process was ended by {name}{hint}"
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()
 
 
 def _compute_and_exit(compute: Callable[[], Any], pipe: int) -> NoReturn:

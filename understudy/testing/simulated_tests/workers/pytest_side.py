@@ -148,7 +148,10 @@ class PytestSide:
     def _job(self, number: int) -> dict[str, Any]:
         """What a worker's pytest gets: the command line of this one, and what differs."""
         config = self._config
-        args = [*map(str, config.invocation_params.args), f"--rootdir={config.rootpath}"]
+        capture = config.getoption("capture")
+        if capture == "no" and not self.options.is_live:
+            capture = "fd"  # what the failing run prints is in its report
+        args = [*map(str, config.invocation_params.args), f"--rootdir={config.rootpath}", f"--capture={capture}"]
         if config.pluginmanager.hasplugin("pytest_cov"):
             args.append("--no-cov")
         own_id = getattr(config, "workerinput", {}).get("workerid", "")
@@ -156,10 +159,7 @@ class PytestSide:
         return {
             "args": args,
             "files": sorted({str(item.path) for item in self._items}),
-            "options": {
-                "usepdb": self._config.getoption("usepdb", False),
-                "capture": self._config.getoption("capture"),
-            },
+            "options": {"usepdb": config.getoption("usepdb", False)},
             "worker_input": {"workerid": worker_id},
             "basetemp": str(self._basetemp() / worker_id),
         }

@@ -100,6 +100,9 @@ class _Worker:
                 self._line.refuse(f"a worker has not collected {nodeid}: {self._problem or 'it is not in its file'}")
                 continue
             self._problem, self._skipped = "", None
+            # pytest-xdist and others do not run tests in the order in which they were collected: then more is torn
+            # down now.
+            session._setupstate.teardown_exact(item)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=items.get(following))
             if not self._line.is_answered:
                 self._line.refuse(

@@ -185,6 +185,8 @@ class BoundTest:
         from understudy.testing.simulated_tests.shrink import MOST_RUNS  # noqa: PLC0415  as above
 
         def run(faults: Sequence[Any], *, is_last: bool = False) -> Outcome | None:
+            if first.never_awaits:
+                return first.outcome
             return result_of(self.start(seed, faults=faults, with_story=is_last), seed).outcome
 
         replay = self.host.replay(seed)
