@@ -29,6 +29,11 @@ from understudy.foundation.eventlog.record_types.broker import (
     MetadataUpdated,
     StopReplicaApplied,
 )
+from understudy.foundation.eventlog.record_types.clients import (
+    ClientLogged,
+    ClientRecord,
+    ClientRequestEnded,
+)
 from understudy.foundation.eventlog.record_types.controller import (
     BrokersChanged,
     ContextAtIdle,
@@ -123,6 +128,7 @@ Payload: TypeAlias = (
     | ReplicationRecord
     | CoordinatorRecord
     | ExperimentRecord
+    | ClientRecord
 )
 
 

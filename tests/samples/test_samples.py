@@ -15,6 +15,7 @@ from understudy.cli.main import main
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import read_cluster_file
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.record_types.clients import ClientRecord
 from understudy.foundation.eventlog.record_types.groups import CoordinatorRecord
 from understudy.foundation.eventlog.record_types.replication import ReplicationRecord
 from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE
@@ -47,7 +48,7 @@ def test_the_samples_hold_every_record_type_that_the_release_wrote() -> None:
     assert len(written) == 45
     renamed_since = set(FORMER_TYPE_NAMES.values())
     added_since = {"AnswerInjected", "LogSeen", "RequestQueued", "RunDescribed", "StillRunning"} | {
-        record.__name__ for record in (*ReplicationRecord.__args__, *CoordinatorRecord.__args__)
+        record.__name__ for record in (*ReplicationRecord.__args__, *CoordinatorRecord.__args__, *ClientRecord.__args__)
     }
     assert released - renamed_since - added_since - written == {"InvalidTransition"}
 

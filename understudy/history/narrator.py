@@ -21,6 +21,8 @@ from understudy.foundation.eventlog.records import (
     BrokersChanged,
     ChannelClosed,
     ChannelOpened,
+    ClientLogged,
+    ClientRequestEnded,
     ConnectionRefused,
     ContextLoaded,
     ControllerElected,
@@ -381,6 +383,23 @@ def _describe_group(
             return f"removes offsets of group {group}, {reason}: {_offsets(offsets)}"
 
 
+def _describe_client(data: ClientLogged | ClientRequestEnded) -> str:
+    match data:
+        case ClientLogged(level=level, logger=logger, text=text):
+            return f"logs {level} {logger}: {text}"
+        case ClientRequestEnded(api=api, topic=topic, partition=partition, error=error, offset=offset):
+            to = f"{topic}-{partition} at {data.broker}"
+            at = f" at offset {offset}" if offset >= 0 else ""
+            end = "no answer" if not error else f"acknowledged{at}" if error == "NONE" else error
+            of_group = f" for group {data.group}" if data.group else ""
+            if api == "Produce":
+                again = f", attempt {data.attempt}" if data.attempt > 1 else ""
+                return f"sends {_count(data.records, 'record')} to {to}{again}: {end}"
+            if api == "Fetch":
+                return f"is given {_count(data.records, 'record')} of {to}{of_group}, from offset {offset}"
+            return f"commits offset {offset} of {to}{of_group}: {'stored' if error == 'NONE' else error or 'no answer'}"
+
+
 def _partitions_of(member: AssignedMember) -> str:
     if not member.partitions:
         return "nothing"
@@ -445,6 +464,7 @@ _DESCRIBERS: Final = (
     _describe_response,
     _describe_log,
     _describe_group,
+    _describe_client,
 )
 _SENTENCES: Final[Mapping[type, Callable[[Any], str | None]]] = {
     kind: describer for describer in _DESCRIBERS for kind in get_args(get_type_hints(describer)["data"])

@@ -285,6 +285,10 @@ class SimulatedCluster(SimulatedEnvironment):
 
     # ------------------------------------------------------------------ event logs
 
+    def record_log(self, node: str, incarnation: int, seq: int) -> None:
+        """Record how many records the event log of another node has, such as a user's process. See `LogSeen`."""
+        self._events.append(LogSeen(node=node, incarnation=incarnation, seq=seq))
+
     def dump(self, folder: Path) -> None:
         """Write every node's event log in the layout of a run on real processes."""
         for broker in self.brokers:

@@ -86,6 +86,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self.numbers = numbers
         self.signal_handlers: dict[int, Callable[[], object]] = {}
         """What the process calls when it receives a signal, by its number."""
+        self.started_ms = kernel.now * 1000
+        """Virtual time at which the process was started."""
         self.wall_offset_s = 0.0
         """Time by which the wall clock of the process is ahead."""
         self.slow_callback_duration = 0.1

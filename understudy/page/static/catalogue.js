@@ -255,7 +255,8 @@ function detailOf(record) {
     || type === "ZkWriteDone" && ROUTINE_OUTCOMES.has(data.outcome)
     || type === "FenceHit" && isRoutineFence(data)
     || type === "RequestSent" && data.api === "UpdateMetadata";
-  return OF_CLIENTS.has(type) ? DETAILS[2] : STEPS.has(type) || isRoutine ? DETAILS[1] : DETAILS[0];
+  const isOfClients = OF_CLIENTS.has(type) || type === "ClientRequestEnded" && data.error === "NONE";
+  return isOfClients ? DETAILS[2] : STEPS.has(type) || isRoutine ? DETAILS[1] : DETAILS[0];
 }
 
 /** Whether the payload of a `FenceHit` is part of a normal change of a leader; one that is switched off never is. */

@@ -8,6 +8,7 @@ import itertools
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, Final
 
 from understudy.clusters.cluster import ClusterError
@@ -19,6 +20,7 @@ from understudy.clusters.virtual.world import TEST, CrashPoint, VirtualWorld
 from understudy.foundation.eventlog.fences import SWITCHES
 from understudy.testing.simulated_tests import verdict
 from understudy.testing.simulated_tests.arguments import SimulatedArguments
+from understudy.testing.simulated_tests.client_logs import ClientLog, client_logs, write_run
 from understudy.testing.simulated_tests.cluster import SimulatedTestCluster
 from understudy.testing.simulated_tests.cluster_history import Caller, ClusterHistory
 from understudy.testing.simulated_tests.fault_injector import FaultInjector
@@ -47,6 +49,7 @@ class TestRun:
         crash_point: where a service is killed between two of its awaits, or which service's places are counted.
         with_story: whether the outcome has the story and the log lines.
         with_trace: whether it has the trace.
+        page: the folder for the event logs and the page of the run; None for none.
 
     Attributes:
         error: the exception that the test has raised; None if it has raised none.
@@ -66,6 +69,7 @@ class TestRun:
         crash_point: CrashPoint | None = None,
         with_story: bool = False,
         with_trace: bool = False,
+        page: Path | None = None,
     ) -> None:
         self.seed = seed
         self.arguments = arguments
@@ -73,7 +77,7 @@ class TestRun:
         self._test, self._args, self._named = test, args, named
         self.faults = schedule(arguments, seed) if faults is None else tuple(faults)
         loses_power = any(name in kind for name in _POWER for kind in arguments.kinds)
-        settings = {"understudy.events.logs": "true"} if loses_power else {}
+        settings = {"understudy.events.logs": "true"} if loses_power or page is not None else {}
         self.cluster = SimulatedCluster(
             seed,
             brokers=arguments.brokers,
@@ -90,6 +94,7 @@ class TestRun:
         self.outcome = Outcome(seed)
         self._with_story = with_story
         self._with_trace = with_trace
+        self._page = page
         self._problems: list[Problem] = []
         self._told_records: int | None = None
         """Number of records that the story tells: those until the test has ended; None for all."""
@@ -110,6 +115,7 @@ class TestRun:
         finally:
             logging.getLogger().removeHandler(handler)
             lines = list(self.world.lines)
+            logs = () if self._page is None else self._client_logs()
             self.cluster.close()
         self._judge_brokers()
         outcome = self.outcome
@@ -123,7 +129,16 @@ class TestRun:
             story = story_of(records, lines, self.wire, outcome.problems)
             outcome.story, outcome.left_out = story.cut()
             outcome.log_lines = tuple(f"{line.at_ms / 1000:9.3f} s  {line.process}  {line.text}" for line in lines)
+        if self._page is not None:
+            outcome.page = str(write_run(self.world, logs, self._page))
         return outcome
+
+    def _client_logs(self) -> tuple[ClientLog, ...]:
+        """Return the event logs of the user's processes, after the simulator has recorded how long they are."""
+        logs = client_logs(self.world, self.wire)
+        for log in {log.node: log for log in logs}.values():
+            self.cluster.record_log(log.node, log.incarnation, len(log.lines))
+        return logs
 
     def _add(self, *problems: Problem) -> None:
         self._problems += problems

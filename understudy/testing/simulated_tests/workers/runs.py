@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import re
+import shutil
 import unittest
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from understudy.testing.simulated_tests.decorator import SimulatedTest
@@ -83,6 +86,7 @@ class BoundTest:
     """A simulated test and the arguments of its call.
 
     Attributes:
+        page: the folder in which a run that has failed leaves its event logs and its page; empty for none.
         hint: what a person must do, beside naming the seed, to run it again; empty for nothing.
     """
 
@@ -187,7 +191,8 @@ class BoundTest:
         def run(faults: Sequence[Any], *, is_last: bool = False) -> Outcome | None:
             if first.never_awaits:
                 return first.outcome
-            return result_of(self.start(seed, faults=faults, with_story=is_last), seed).outcome
+            page = self._page_of(seed) if is_last and self.page else None
+            return result_of(self.start(seed, faults=faults, with_story=is_last, page=page), seed).outcome
 
         replay = self.host.replay(seed)
         outcome = first.outcome
@@ -201,6 +206,14 @@ class BoundTest:
             text = explained(outcome, faults, run, replay=replay, runs=runs)
         parts = [text, self._difference(seed, first, second), self.hint]
         return "\n\n".join(filter(None, parts))
+
+    def _page_of(self, seed: int) -> Path:
+        """Return the folder for the page of a seed, which does not exist yet or is empty."""
+        name = re.sub(r"[^\w.-]+", "-", self.test.name)
+        folder = Path(self.page).absolute() / f"{name}-seed-{seed}"
+        if folder.exists():
+            shutil.rmtree(folder)
+        return folder
 
     def _difference(self, seed: int, first: Result, second: Result) -> str:
         """Return in what two runs of a seed differ; empty if they are equal."""
