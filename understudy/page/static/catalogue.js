@@ -51,6 +51,8 @@ export class Catalogue {
     this._writers = new Map();
     /** The targets that had a fault, or its end. */
     this._targets = new Set();
+    /** The numbers of the records with words, by user's process. */
+    this._sentences = new Map();
     this._leaderless = new Set();
     this._ledBy = new Map();
   }
@@ -69,6 +71,7 @@ export class Catalogue {
     }
     writer.set(record[SEQ], n);
     if (record[WORDS] !== null) {
+      this._sentencesOf(record)?.push(n);
       for (const detail of DETAILS.slice(DETAILS.indexOf(detailOf(record)))) {
         this._stories.get(detail).push(n);
       }
@@ -84,6 +87,20 @@ export class Catalogue {
   /** Numbers of the records that the story tells, ascending. */
   get story() {
     return this._stories.get(this.detail);
+  }
+
+  /** Numbers of the records of a user's process that have words, ascending. */
+  sentencesOf(node) {
+    return this._sentences.get(node) ?? new Numbers();
+  }
+
+  /** As `sentencesOf`, by the node that has written `record`; undefined for one that is no process of a user. */
+  _sentencesOf(record) {
+    const node = record[NODE];
+    if (record[TYPE] === "ProcessStarted" && record[DATA].role === "client" && !this._sentences.has(node)) {
+      this._sentences.set(node, new Numbers());
+    }
+    return this._sentences.get(node);
   }
 
   /** The number of a record by its writer and sequence number; -1 where the run has none. */

@@ -8,8 +8,8 @@ import { count, duration, epochClass, nodeName } from "#words";
 const RECENT = 40;
 const MOST_COMPARED = 2000;
 const BROKER = /^broker-\d+$/;
-const LIFE_SIGNS = { running: "●", paused: "❚❚", stopping: "◐", dead: "✕", unknown: "○" };
-const LIFE_WORDS = {
+export const LIFE_SIGNS = { running: "●", paused: "❚❚", stopping: "◐", dead: "✕", unknown: "○" };
+export const LIFE_WORDS = {
   running: "running", paused: "paused", stopping: "stopping", dead: "gone", unknown: "no record so far",
 };
 

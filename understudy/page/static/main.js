@@ -1,6 +1,7 @@
 /** The page of a run: connects its source, its history and its views, and draws a frame when something has changed. */
 
 import { Catalogue, DETAILS } from "#catalogue";
+import { ClientsView } from "#clients";
 import { ClusterView } from "#cluster";
 import { Commands } from "#commands";
 import { Completeness } from "#completeness";
@@ -49,6 +50,7 @@ class RunPage {
       this._history, this.player, (broker) => this.commands.open(broker), this._completeness,
       (row) => this._missing.evidence(row),
     );
+    this._clients = new ClientsView(this._history, this._catalogue, this.player);
     this._inside = new InsideView(this._history, this.player, this._completeness);
     this._drawn = -1;
     this._linked = { text: "", at: 0 };
@@ -265,6 +267,7 @@ class RunPage {
     const { n, us } = this.player;
     const state = this._history.stateAt(n);
     this._cluster.draw(state, us, this._run.session_timeout_ms, this._isInDoubt());
+    this._clients.draw(state);
     this._missing.draw(us);
     this._inside.draw(state, us);
     this._chooseFirst(state);
