@@ -13,10 +13,9 @@ import contextvars
 import functools
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
-from typing import Protocol
 
 from understudy.clusters.simulated.links import Link
+from understudy.clusters.simulated.listening import ListeningSocket, SimulatedServer
 from understudy.clusters.simulated.loop import Process, SimulatedLoop, resolve
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.simulated.request_faults import RequestFaults
@@ -28,7 +27,6 @@ BUFFER_BYTES = 4 * 1024 * 1024
 FRAGMENTED = 0.05
 """Probability that a read returns only part of the bytes that have arrived."""
 
-_BACKLOG = 50
 _LOOPBACK_MS = 0.02
 _PIECE_GAP_S = 0.001
 """Time between two pieces of bytes that a link carries in pieces."""
@@ -176,11 +174,20 @@ class SimulatedNetwork:
     # ------------------------------------------------------------------ connections
 
     def open_connection(
-        self, process: Process, host: str, port: int, opened: asyncio.Future[SimulatedConnection | None]
+        self,
+        process: Process,
+        host: str,
+        port: int,
+        opened: asyncio.Future[SimulatedConnection | None],
+        *,
+        own_port: int | None = None,
     ) -> None:
         """Connect to a listening socket; set `opened` to the connection, or to None if it is refused.
 
         While a link between the two nodes is cut, `opened` is not set.
+
+        Args:
+            own_port: the port of this end; None for any.
         """
         destination = process.name if host in LOCAL_HOSTS else host
         there, back = self._link(process.name, destination), self._link(destination, process.name)
@@ -191,13 +198,22 @@ class SimulatedNetwork:
                 self.carry(back, None, lambda: resolve(opened, None))
                 return
             near = SimulatedConnection(self, process, there, f"{destination}:{port}", has_opened=True)
-            far = SimulatedConnection(self, server.process, back, f"{process.name}:{40_000 + len(self._connections)}")
+            origin = f"{process.name}:{own_port or 40_000 + len(self._connections)}"
+            far = SimulatedConnection(self, server.process, back, origin)
             near.other, far.other = far, near
             self._connections |= {near: None, far: None}
             self.carry(back, far, lambda: self._opened(near, opened))
             server.connected(far)
 
         self.carry(there, None, arrive)
+
+    def pair(self, process: Process) -> tuple[SimulatedConnection, SimulatedConnection]:
+        """Both ends of a connection of a process with itself."""
+        link = self._link(process.name, process.name)
+        near, far = (SimulatedConnection(self, process, link, f"{process.name}:0") for _ in range(2))
+        near.other, far.other = far, near
+        self._connections |= {near: None, far: None}
+        return near, far
 
     def _opened(self, near: SimulatedConnection, opened: asyncio.Future[SimulatedConnection | None]) -> None:
         if opened.done() or not near.process.alive:
@@ -249,79 +265,6 @@ class NodeNetwork:
             raise ConnectionFailed(f"{node}:{port} cannot be bound: the address is in use")
         server = servers[node, port] = SimulatedServer(self._network, self._process, port, serve)
         return server
-
-
-class ListeningSocket(Protocol):
-    """A listening socket of a process."""
-
-    process: Process
-
-    @property
-    def is_listening(self) -> bool:
-        """Whether a connection that arrives now is opened, and not refused."""
-
-    def connected(self, connection: SimulatedConnection) -> None:
-        """Take a new connection."""
-
-    def stop_listening(self) -> None:
-        """Close the socket and the connections that it has not accepted."""
-
-
-@dataclass(slots=True, eq=False)
-class SimulatedServer:
-    """A listening socket, its connections that wait to be accepted, and its served ones; implements `ServerSocket`."""
-
-    network: SimulatedNetwork
-    process: Process
-    port: int
-    serve: Callable[[Connection], Awaitable[None]]
-    started: bool = False
-    backlog: deque[SimulatedConnection] = field(default_factory=deque)
-    accepted: dict[SimulatedConnection, asyncio.Task[None]] = field(default_factory=dict)
-
-    @property
-    def is_listening(self) -> bool:
-        """Whether its process lives and its backlog has room."""
-        return self.process.alive and len(self.backlog) < _BACKLOG
-
-    def start(self) -> None:
-        self.started = True
-        self._accept()
-
-    def connected(self, connection: SimulatedConnection) -> None:
-        """Let a new connection wait, or accept it."""
-        self.backlog.append(connection)
-        if self.started:
-            self._accept()
-
-    def stop_listening(self) -> None:
-        """Close the socket and the connections that it has not accepted."""
-        if self.network.servers.get((self.process.name, self.port)) is self:
-            del self.network.servers[self.process.name, self.port]
-        for waiting in self.backlog:
-            waiting.close()
-        self.backlog.clear()
-
-    async def close(self) -> None:
-        self.stop_listening()
-        serving = tuple(self.accepted.items())
-        for connection, task in serving:
-            connection.close()
-            task.cancel()
-        await asyncio.gather(*(task for _, task in serving), return_exceptions=True)
-
-    def _accept(self) -> None:
-        """Accept and serve the connections that wait."""
-        while self.backlog:
-            connection = self.backlog.popleft()
-            self.accepted[connection] = self.process.spawn(self._serve(connection))
-
-    async def _serve(self, connection: SimulatedConnection) -> None:
-        try:
-            await self.serve(connection)
-        finally:
-            connection.close()
-            self.accepted.pop(connection, None)
 
 
 class SimulatedConnection:
@@ -401,8 +344,21 @@ class SimulatedConnection:
                 self._reader = None
         return data
 
-    def read_now(self) -> bytes | None:
+    @property
+    def is_over(self) -> bool:
+        """Whether sending fails."""
+        return not self._open or self._ended == "reset"
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether `read_now` returns something now, or raises."""
+        return bool(self._received) or self._ended is not None or not self._open
+
+    def read_now(self, limit: int | None = None) -> bytes | None:
         """Return bytes that have arrived, nothing (b"") if the other end has closed the connection, or None to wait.
+
+        Args:
+            limit: the most bytes that are returned; None for all.
 
         Raises:
             ConnectionLost: the connection was reset, or closed on this side.
@@ -417,7 +373,10 @@ class SimulatedConnection:
         data = b"".join(received) if len(received) > 1 else received[0]
         received.clear()
         size = len(data)
-        if (read := self._network.readable(size)) < size:
+        read = self._network.readable(size)
+        if limit is not None and limit < read:
+            read = limit
+        if read < size:
             data, rest = data[:read], data[read:]
             received.append(rest)
         self._unread_bytes -= read
