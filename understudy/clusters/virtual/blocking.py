@@ -1,18 +1,20 @@
-"""Code that blocks in virtual time: main functions without `async`, and functions in executors.
+"""Code that blocks in virtual time: main functions without `async`, their threads, and functions in executors.
 
 Such code runs in a greenlet, which switches to the kernel while it waits. Without the package greenlet a function in an
-executor may sleep: its result is there later, by what it has slept.
+executor may only sleep: its result is there later, by the time that it has slept.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from understudy.clusters.virtual.process_loop import ProcessLoop
+from understudy.clusters.virtual.current import Current
 from understudy.clusters.virtual.refusals import refusal
+
+if TYPE_CHECKING:
+    from understudy.clusters.virtual.process_loop import ProcessLoop
 
 try:
     import greenlet
@@ -21,43 +23,65 @@ except ImportError:  # an optional dependency
 
 _T = TypeVar("_T")
 
+NEEDS_GREENLET: Final = "install the package greenlet: pip install 'kafka-understudy[blocking]'"
+
+SYSTEM_CALL_S: Final = 0.000_2
+"""Virtual time that a round of a loop takes which only looks whether a socket is ready."""
+
 _loop_of_greenlet: dict[Any, ProcessLoop] = {}
-_executing: ProcessLoop | None = None
+"""The code that blocks, also of killed processes: a greenlet that is dropped would run its `finally:`."""
+_is_executing = False
+"""Whether a function runs that cannot wait, for want of greenlets."""
 _slept_s = 0.0
 
 
-def current_loop() -> ProcessLoop | None:
-    """The loop of the blocking code that runs now; None if none runs."""
-    if _executing is not None:
-        return _executing
-    return _loop_of_greenlet.get(greenlet.getcurrent()) if _loop_of_greenlet else None
+def current_code() -> Any:
+    """The greenlet of the blocking code that runs now; None if none runs, or it cannot wait."""
+    if greenlet is None or not _loop_of_greenlet:
+        return None
+    own = greenlet.getcurrent()
+    return own if own in _loop_of_greenlet else None
+
+
+def slept_s() -> float:
+    """What the function in an executor that runs now has slept; it is ahead of the loop by this time."""
+    return _slept_s if _is_executing else 0.0
+
+
+def spawn(loop: ProcessLoop, run: Callable[[], object]) -> Any:
+    """Run a function of a process that blocks, soon, and return its greenlet.
+
+    It runs outside of the loop's callbacks, as in a thread: `asyncio.get_running_loop` raises in it.
+
+    Args:
+        run: it must not raise.
+    """
+
+    def begin() -> None:
+        try:
+            run()
+        finally:
+            _loop_of_greenlet.pop(own, None)
+
+    own = greenlet.greenlet(begin)
+    own.gr_context = loop.process.context.copy()
+    _loop_of_greenlet[own] = loop
+    loop.kernel.call_soon(_enter, own, context=loop.process.context.copy())
+    return own
 
 
 def run_blocking(loop: ProcessLoop, func: Callable[..., _T], args: tuple[Any, ...], done: asyncio.Future[_T]) -> None:
-    """Run a function of a process, and set `done` to its result or exception.
-
-    It runs outside of the loop's callbacks, as in a thread: `asyncio.get_running_loop` raises in it.
-    """
+    """Run a function of a process as in a thread, and set `done` to its result or exception."""
     if greenlet is None:
         _run_at_once(loop, func, args, done)
         return
-    context = contextvars.copy_context()
 
     def run() -> None:
-        try:
-            result = context.run(func, *args)
-        except BaseException as error:  # noqa: BLE001  the waiting task gets it
-            outcome: tuple[Any, ...] = (done.set_exception, error)
-        else:
-            outcome = (done.set_result, result)
-        finally:
-            _loop_of_greenlet.pop(own, None)
-        if not done.done():
-            loop.call_soon(*outcome)
+        # A function that is still running when its caller was cancelled runs on, as in a thread.
+        outcome = _outcome(done, func, args)
+        loop.call_soon(_set, done, *outcome)
 
-    own = greenlet.greenlet(run)
-    _loop_of_greenlet[own] = loop
-    loop.kernel.call_soon(_enter, own, context=loop.process.context.copy())
+    spawn(loop, run)
 
 
 def start_main(loop: ProcessLoop, main: Callable[[], _T], done: asyncio.Future[_T]) -> None:
@@ -67,7 +91,7 @@ def start_main(loop: ProcessLoop, main: Callable[[], _T], done: asyncio.Future[_
         NotSimulated: the package greenlet is not installed.
     """
     if greenlet is None:
-        refusal("a main function without `async`", "install the package greenlet, or write `async def`")
+        refusal("a main function without `async`", f"{NEEDS_GREENLET}; or write `async def`")
     loop.call_soon(run_blocking, loop, main, (), done)
 
 
@@ -75,23 +99,47 @@ def _enter(own: Any) -> None:
     """Continue a greenlet from the kernel, outside of any asyncio loop, until it waits or ends."""
     before = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
-    running, ProcessLoop.running = ProcessLoop.running, None
+    running, Current.running = Current.running, None
+    Current.blocked = _loop_of_greenlet[own]
     own.parent = greenlet.getcurrent()
     try:
         own.switch()
     finally:
-        ProcessLoop.running = running
+        Current.running, Current.blocked = running, None
         asyncio._set_running_loop(before)
 
 
-def wait_for(loop: ProcessLoop, future: asyncio.Future[Any], call: str) -> None:
-    """Let the blocking code that runs now wait until a future is done."""
-    own = None if greenlet is None else greenlet.getcurrent()
-    if own not in _loop_of_greenlet:
-        refusal(call, "a coroutine cannot block: await it, or start a main function without `async` by cluster.start")
+def wait_for(loop: ProcessLoop, future: asyncio.Future[Any], call: str, timeout_s: float | None = None) -> bool:
+    """Let the blocking code that runs now wait until a future is done, or cancelled after a time.
+
+    Returns:
+        Whether the future was done in time.
+
+    Raises:
+        NotSimulated: a coroutine runs now, or the code cannot wait.
+    """
+    if future.done():
+        return True
+    own = current_code()
+    if own is None:
+        refuse_to_block(call)
+    timer = None if timeout_s is None else loop.call_later(timeout_s, future.cancel)
     future.add_done_callback(lambda _: loop.kernel.call_soon(_enter, own, context=loop.process.context.copy()))
-    assert own is not None
     own.parent.switch()
+    if timer is not None:
+        timer.cancel()
+    return not future.cancelled()
+
+
+def refuse_to_block(call: str) -> NoReturn:
+    """Refuse a call that waits, to code that cannot."""
+    if greenlet is None:
+        refusal(call, NEEDS_GREENLET)
+    refusal(
+        call,
+        "a coroutine cannot block, since nothing else of its loop would run: await an asynchronous function instead, "
+        "or call it by asyncio.to_thread",
+    )
 
 
 def sleep(loop: ProcessLoop, seconds: float) -> None:
@@ -99,31 +147,45 @@ def sleep(loop: ProcessLoop, seconds: float) -> None:
     global _slept_s
     if seconds < 0:
         raise ValueError("sleep length must be non-negative")
-    if ProcessLoop.running is not None and _executing is None:
-        refusal("time.sleep() in a coroutine", "it would stop the whole loop: await asyncio.sleep() instead")
-    if _executing is not None:
+    if _is_executing:
         _slept_s += seconds
         return
+    if Current.running is not None:
+        refusal("time.sleep() in a coroutine", "it would stop the whole loop: await asyncio.sleep() instead")
     woken: asyncio.Future[None] = loop.create_future()
-    loop.call_later(seconds, woken.set_result, None)
-    wait_for(loop, woken, "time.sleep()")
+    wait_for(loop, woken, "time.sleep()", seconds)
+
+
+def give_way(loop: ProcessLoop) -> None:
+    """Let other code run for a moment, if blocking code runs now that can wait."""
+    if current_code() is not None:
+        wait_for(loop, loop.create_future(), "a moment", SYSTEM_CALL_S)
+
+
+def _outcome(done: asyncio.Future[Any], func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, Any]:
+    try:
+        return done.set_result, func(*args)
+    except StopIteration as error:  # a future cannot have it
+        wrong = RuntimeError("a function in an executor has raised StopIteration")
+        wrong.__cause__ = error
+        return done.set_exception, wrong
+    except BaseException as error:  # noqa: BLE001  the waiting task gets it
+        return done.set_exception, error
 
 
 def _run_at_once(loop: ProcessLoop, func: Callable[..., _T], args: tuple[Any, ...], done: asyncio.Future[_T]) -> None:
-    global _executing, _slept_s
-    _executing, _slept_s = loop, 0.0
+    global _is_executing, _slept_s
+    _is_executing, _slept_s = True, 0.0
     asyncio._set_running_loop(None)
-    running, ProcessLoop.running = ProcessLoop.running, None
-    outcome: tuple[Any, ...]
+    running, Current.running = Current.running, None
+    Current.blocked = loop
     try:
-        outcome = (done.set_result, func(*args))
-    except Exception as error:  # noqa: BLE001  the waiting task gets it
-        outcome = (done.set_exception, error)
+        outcome = loop.process.context.copy().run(_outcome, done, func, args)
     finally:
-        _executing = None
-        ProcessLoop.running = running
+        slept, _is_executing = _slept_s, False
+        Current.running, Current.blocked = running, None
         asyncio._set_running_loop(loop)
-    loop.call_later(_slept_s, _set, done, *outcome)
+    loop.call_later(slept, _set, done, *outcome)
 
 
 def _set(done: asyncio.Future[Any], set_outcome: Callable[[Any], None], value: Any) -> None:

@@ -6,176 +6,429 @@ of the simulation runs: for the kernel, a broker or a test runner it is the orig
 
 from __future__ import annotations
 
+import _posixsubprocess
+import _socket
 import asyncio
 import datetime
+import errno
+import importlib.util
+import math
 import os
 import random
+import select
+import selectors
 import signal
 import socket
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 import uuid
+import weakref
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Final
 
 from understudy.clusters.simulated.clocks import EPOCH_MS
-from understudy.clusters.virtual import blocking, clocks_in_c
-from understudy.clusters.virtual.process_loop import ProcessLoop
+from understudy.clusters.virtual import blocking, clocks_in_c, green_threads, sockets
+from understudy.clusters.virtual.current import Current, current_loop
+from understudy.clusters.virtual.main_loop import new_main_loop
+from understudy.clusters.virtual.process_loop import (
+    NumberedFuture,
+    NumberedTask,
+    ProcessLoop,
+    check_signal,
+)
 from understudy.clusters.virtual.refusals import refusal
-from understudy.clusters.virtual.replacement import replace, replace_everywhere
+from understudy.clusters.virtual.replacement import replace, replace_everywhere, replace_hash, require_cpython
 
 BOOT_S: Final = 100_000.0
 """The monotonic clock at the start of a run."""
-_NANOSECONDS: Final = 1_000_000_000
 _FIRST_PID: Final = 1_000
 _MAC: Final = 0x02_00_0A_00_00_01
+_WALL_CLOCKS: Final = (time.CLOCK_REALTIME, getattr(time, "CLOCK_TAI", None), 5)
+"""The clocks that show the date; 5 is Linux's CLOCK_REALTIME_COARSE."""
 
 _entropy = random.Random(0)
+_numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
+"""The numbers of futures that were not made by the loop, by their addresses."""
 _is_installed = False
 
 
 def install() -> None:
-    """Replace the functions. Harmless if it was called before."""
+    """Replace the functions. Harmless if it was called before.
+
+    Raises:
+        RuntimeError: the interpreter is not CPython with a GIL.
+    """
     global _is_installed
-    if _is_installed:
-        return
-    _is_installed = True
-    _replace_clocks()
-    _replace_randomness()
-    _replace_what_is_refused()
-    clocks_in_c.install()
+    if not _is_installed:
+        require_cpython()
+        _is_installed = True
+        _replace_clocks()
+        _replace_randomness()
+        _replace_identity()
+        _replace_loops()
+        _replace_sockets()
+        _replace_what_is_refused()
+        green_threads.install()
+        clocks_in_c.install()
+    _install_policy()
 
 
 def seed(number: int) -> None:
     """Let all randomness of the processes follow from a seed."""
     _entropy.seed(number)
     random.seed(_entropy.getrandbits(64))
+    if (numpy_random := sys.modules.get("numpy.random")) is not None:
+        numpy_random.seed(_entropy.getrandbits(32))
+    tempfile._name_sequence = None  # type: ignore[attr-defined]  # its generator was seeded by an earlier run
+    for name in ("_last_timestamp", "_last_timestamp_v6", "_last_timestamp_v7"):
+        if hasattr(uuid, name):  # what an earlier run has left would show in uuid1()
+            setattr(uuid, name, None)
 
 
-def _current() -> ProcessLoop | None:
-    return ProcessLoop.running or blocking.current_loop()
+def _in_process(simulated: Callable[..., Any]) -> Callable[..., Any]:
+    """A replacement: `simulated(loop, …)` for a process, and the original for all other code."""
+
+    def function(original: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        loop = Current.running or Current.blocked
+        return original(*given, **named) if loop is None else simulated(loop, *given, **named)
+
+    return function
+
+
+def _by_process(original: Callable[..., Any], simulated: Callable[..., Any]) -> Callable[..., Any]:
+    """A function in place of one that is written in Python. See `_in_process`."""
+
+    def function(*given: Any, **named: Any) -> Any:
+        loop = current_loop()
+        return original(*given, **named) if loop is None else simulated(loop, *given, **named)
+
+    function.__name__ = original.__name__
+    function.__doc__ = original.__doc__
+    return function
 
 
 # ---------------------------------------------------------------------- clocks
 
 
 def _wall_s(loop: ProcessLoop) -> float:
-    return EPOCH_MS / 1000 + loop.wall_offset_s + loop.time()
+    return EPOCH_MS / 1000 + loop.wall_offset_s + blocking.slept_s() + loop.time()
 
 
-def _clock(read: Callable[[ProcessLoop], Any]) -> Callable[..., Any]:
-    def clock(original: Callable[[], Any], *_: Any) -> Any:
-        loop = _current()
-        return original() if loop is None else read(loop)
-
-    return clock
+def _monotonic_s(loop: ProcessLoop) -> float:
+    return BOOT_S + blocking.slept_s() + loop.time()
 
 
-def _nanoseconds(read: Callable[[ProcessLoop], float]) -> Callable[[ProcessLoop], int]:
-    return lambda loop: round(read(loop) * 1_000_000) * 1_000
+def _wall_ns(loop: ProcessLoop) -> int:
+    return _nanoseconds(_wall_s(loop))
+
+
+def _monotonic_ns(loop: ProcessLoop) -> int:
+    return _nanoseconds(_monotonic_s(loop))
+
+
+def _clock(name: str, read: Callable[[ProcessLoop], Any]) -> None:
+    """Replace a clock without arguments."""
+
+    def clock(original: Callable[..., Any], *wrong: Any, **wrong_named: Any) -> Any:
+        loop = Current.running or Current.blocked
+        if loop is None or wrong or wrong_named:
+            return original(*wrong, **wrong_named)
+        return read(loop)
+
+    replace(time, name, clock)
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1_000_000) * 1_000
 
 
 def _replace_clocks() -> None:
-    def monotonic_s(loop: ProcessLoop) -> float:
-        return BOOT_S + loop.time()
-
-    for name, read in (("time", _wall_s), ("monotonic", monotonic_s), ("perf_counter", monotonic_s)):
-        replace(time, name, _clock(read))
-        replace(time, f"{name}_ns", _clock(_nanoseconds(read)))
+    for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
+        _clock(name, _wall_s if name == "time" else _monotonic_s)
+        _clock(f"{name}_ns", _wall_ns if name == "time" else _monotonic_ns)
+    replace(time, "clock_gettime", _of_an_id(lambda seconds: seconds))
+    replace(time, "clock_gettime_ns", _of_an_id(_nanoseconds))
     replace(datetime.datetime, "now", _now)
     replace(datetime.datetime, "utcnow", _utcnow)
     replace(datetime.date, "today", _today)
     for name in ("localtime", "gmtime", "ctime"):
-        replace_everywhere(time, name, _of_a_time(getattr(time, name)))
-    replace_everywhere(time, "strftime", _strftime(time.strftime))
-    replace_everywhere(time, "sleep", _sleep(time.sleep))
+        replace(time, name, _of_a_time)
+    replace(time, "asctime", _of_broken_down_time(0))
+    replace(time, "strftime", _of_broken_down_time(1))
+    replace(time, "sleep", _sleep)
 
 
-def _now(original: Callable[[], Any], cls: Any, tz: datetime.tzinfo | None = None) -> Any:
-    loop = _current()
-    return original() if loop is None else cls.fromtimestamp(_wall_s(loop), tz)
+def _of_an_id(convert: Callable[[float], Any]) -> Callable[..., Any]:
+    def clock_gettime(original: Callable[..., Any], *given: Any) -> Any:
+        loop = current_loop()
+        if loop is None or len(given) != 1 or not isinstance(given[0], int):
+            return original(*given)
+        return convert(_wall_s(loop) if given[0] in _WALL_CLOCKS else _monotonic_s(loop))
+
+    return clock_gettime
 
 
-def _utcnow(original: Callable[[], Any], cls: Any) -> Any:
-    loop = _current()
-    return original() if loop is None else cls.fromtimestamp(_wall_s(loop), datetime.UTC).replace(tzinfo=None)
+def _now(original: Callable[..., Any], cls: Any, tz: datetime.tzinfo | None = None, *wrong: Any) -> Any:
+    loop = current_loop()
+    if loop is None or wrong or not isinstance(tz, datetime.tzinfo | None):
+        return original(tz, *wrong)
+    return cls.fromtimestamp(_wall_s(loop), tz)
 
 
-def _today(original: Callable[[], Any], cls: Any) -> Any:
-    loop = _current()
-    return original() if loop is None else cls.fromtimestamp(_wall_s(loop))
+def _utcnow(original: Callable[..., Any], cls: Any, *wrong: Any) -> Any:
+    loop = current_loop()
+    if loop is None or wrong:
+        return original(*wrong)
+    return cls.fromtimestamp(_wall_s(loop), datetime.UTC).replace(tzinfo=None)
 
 
-def _of_a_time(original: Callable[..., Any]) -> Callable[..., Any]:
-    def of_a_time(seconds: float | None = None) -> Any:
-        loop = _current()
-        return original(_wall_s(loop)) if seconds is None and loop is not None else original(seconds)
-
-    return of_a_time
+def _today(original: Callable[..., Any], cls: Any, *wrong: Any) -> Any:
+    loop = current_loop()
+    return original(*wrong) if loop is None or wrong else cls.fromtimestamp(_wall_s(loop))
 
 
-def _strftime(original: Callable[..., str]) -> Callable[..., str]:
-    def strftime(format: str, *given: Any) -> str:  # noqa: A002  as Python names it
-        return original(format, *(given or (time.localtime(),)))
-
-    return strftime
+def _of_a_time(original: Callable[..., Any], *given: Any) -> Any:
+    loop = current_loop()
+    return original(*given) if loop is None or given not in ((), (None,)) else original(_wall_s(loop))
 
 
-def _sleep(original: Callable[[float], None]) -> Callable[[float], None]:
-    def sleep(seconds: float) -> None:
-        loop = _current()
-        if loop is None:
-            original(seconds)
-        else:
-            blocking.sleep(loop, seconds)
+def _of_broken_down_time(place: int) -> Callable[..., Any]:
+    """A function whose argument at `place` is by default the local time now."""
 
-    return sleep
+    def function(original: Callable[..., str], *given: Any) -> str:
+        if current_loop() is None or len(given) != place:
+            return original(*given)
+        return original(*given, time.localtime())
+
+    return function
+
+
+def _sleep(original: Callable[..., None], *given: Any) -> None:
+    loop = current_loop()
+    if loop is None or len(given) != 1 or not isinstance(given[0], int | float) or math.isnan(given[0]):
+        original(*given)
+    else:
+        blocking.sleep(loop, given[0])
 
 
 # ---------------------------------------------------------------------- randomness
 
 
 def _replace_randomness() -> None:
-    def random_bytes(original: Callable[..., bytes], size: int, *_: Any, **__: Any) -> bytes:
-        return original(size) if _current() is None else _entropy.randbytes(size)
+    def random_bytes(original: Callable[..., bytes], *given: Any, **named: Any) -> bytes:
+        size = given[0] if given else named.get("size")
+        if current_loop() is None or not isinstance(size, int) or size < 0:
+            return original(*given, **named)
+        return _entropy.randbytes(size)
 
     replace(os, "urandom", random_bytes)
+    if hasattr(os, "getrandom"):
+        replace(os, "getrandom", random_bytes)
     set_seed = random.Random.seed
 
     def seeded(self: random.Random, a: Any = None, version: int = 2) -> None:
-        set_seed(self, _entropy.getrandbits(128) if a is None and _current() is not None else a, version)
+        set_seed(self, _entropy.getrandbits(128) if a is None and current_loop() is not None else a, version)
 
     random.Random.seed = seeded  # type: ignore[method-assign]  # a replacement
     # uuid1 asks the C library for a time and the network card for its address.
     uuid._generate_time_safe = None  # type: ignore[attr-defined]  # the C function
-    uuid._node = _MAC  # type: ignore[attr-defined]  # its cache
-    replace(os, "getpid", _clock(lambda loop: _FIRST_PID + loop.process.number))
-    replace_everywhere(socket, "gethostname", _by_process(socket.gethostname, lambda loop: loop.process.name))
-    replace_everywhere(socket, "getfqdn", _by_process(socket.getfqdn, lambda loop, name="": name or loop.process.name))
-    replace_everywhere(socket, "getaddrinfo", _by_process(socket.getaddrinfo, _getaddrinfo))
-    replace_everywhere(signal, "signal", _by_process(signal.signal, _set_signal))
+    uuid._UuidCreate = None  # type: ignore[attr-defined]  # the C function
+    replace_everywhere(uuid, "getnode", _by_process(uuid.getnode, lambda loop: _MAC + loop.process.number))
 
 
-def _by_process(original: Callable[..., Any], simulated: Callable[..., Any]) -> Callable[..., Any]:
-    def function(*given: Any, **named: Any) -> Any:
-        loop = _current()
-        return original(*given, **named) if loop is None else simulated(loop, *given, **named)
-
-    return function
+# ---------------------------------------------------------------------- names, ids and signals
 
 
-def _getaddrinfo(loop: ProcessLoop, host: Any, port: Any, *_: Any, **__: Any) -> list[Any]:
-    return loop.net("socket.getaddrinfo()").getaddrinfo(host, port)
+def _replace_identity() -> None:
+    replace(os, "getpid", _in_process(lambda loop: _FIRST_PID + loop.process.number))
+    replace(os, "getppid", _in_process(lambda loop: 1))
+    replace(os, "kill", _in_process(_kill))
+    replace(os, "uname", _uname)
+    replace(_socket, "gethostname", _in_process(lambda loop: loop.process.name))
+    for name, function in (("signal", _set_signal), ("getsignal", _get_signal), ("raise_signal", _raise_signal)):
+        replace_everywhere(signal, name, _by_process(getattr(signal, name), function))
 
 
-def _set_signal(loop: ProcessLoop, sig: int, handler: Any) -> Any:
+def _uname(original: Callable[[], Any]) -> Any:
+    loop = current_loop()
+    real = original()
+    return real if loop is None else type(real)((real[0], loop.process.name, *real[2:]))
+
+
+def _set_signal(loop: ProcessLoop, signalnum: int, handler: Any) -> Any:
     """As `signal.signal`, for this process alone."""
-    before = loop.signal_handlers.pop(sig, signal.SIG_DFL)
-    if callable(handler):
-        loop.signal_handlers[sig] = lambda: handler(int(sig), None)
+    number = int(signalnum)
+    if number in (signal.SIGKILL, signal.SIGSTOP):
+        raise OSError(errno.EINVAL, "Invalid argument")
+    check_signal(number)
+    before = _get_signal(loop, number)
+    if not callable(handler) and handler not in (signal.SIG_DFL, signal.SIG_IGN):
+        raise TypeError("signal handler must be signal.SIG_IGN, signal.SIG_DFL, or a callable object")
+    loop.signal_settings[number] = handler
+    if handler == signal.SIG_IGN:
+        loop.signal_handlers[number] = lambda: None
+    elif callable(handler) and handler is not signal.default_int_handler:
+        loop.signal_handlers[number] = lambda: handler(number, None)
+    else:
+        loop.signal_handlers.pop(number, None)
     return before
+
+
+def _get_signal(loop: ProcessLoop, signalnum: int) -> Any:
+    number = int(signalnum)
+    default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+    return loop.signal_settings.get(number, default)
+
+
+def _raise_signal(loop: ProcessLoop, signalnum: int) -> None:
+    """As `signal.raise_signal`; a signal that ends the process by default raises SystemExit in its code."""
+    if not loop.deliver(int(signalnum)):
+        raise SystemExit(128 + int(signalnum))
+
+
+def _kill(loop: ProcessLoop, pid: int, signalnum: int) -> None:
+    if pid != _FIRST_PID + loop.process.number:
+        refusal(f"os.kill({pid}, {signalnum})", "a process may signal itself; others are killed with service.kill()")
+    if signalnum:
+        _raise_signal(loop, signalnum)
+
+
+# ---------------------------------------------------------------------- loops
+
+
+def _replace_loops() -> None:
+    _give_loop(asyncio.BaseEventLoop)
+    replace_hash(asyncio.Future, _number_of)
+    replace_hash(asyncio.Task, _number_of)
+    # A class in Python has copied the function of its base.
+    asyncio.tasks._GatheringFuture.__hash__ = _number_of  # type: ignore[attr-defined]  # what gather() returns
+
+
+def _number_of(future: Any) -> int:
+    """Hash a future that user code has made by itself, by a number as well."""
+    loop = future.get_loop()
+    if not isinstance(loop, ProcessLoop) or isinstance(future, NumberedFuture | NumberedTask):
+        return object.__hash__(future)
+    address = id(future)
+    known = _numbers.get(address)
+    if known is None or known[0]() is not future:
+        reference = weakref.ref(future, lambda _: _numbers.pop(address, None))
+        known = _numbers[address] = (reference, next(loop.numbers))
+    return known[1]
+
+
+def _give_loop(owner: Any) -> None:
+    """Let a class of event loops, asyncio's or uvloop's, give a process the loop of the simulation."""
+    create = owner.__new__
+
+    def new(cls: Any, *given: Any, **named: Any) -> Any:
+        loop = current_loop()
+        if loop is not None:
+            return _new_loop(loop)
+        return create(cls) if create is object.__new__ else create(cls, *given, **named)
+
+    owner.__new__ = new
+
+
+def _new_loop(loop: ProcessLoop) -> ProcessLoop:
+    if Current.running is not None:
+        refusal("a second event loop in a coroutine", "await in the loop that runs")
+    return new_main_loop(loop)
+
+
+class _Policy(asyncio.AbstractEventLoopPolicy):
+    """The policy of the whole operating system process, which keeps apart the loops of the processes in it."""
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+        self._loops: dict[Any, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)
+
+    def get_event_loop(self) -> Any:
+        loop = current_loop()
+        if loop is None:
+            return self.original.get_event_loop()
+        if self._loops.get(loop.process) is None:
+            self._loops[loop.process] = _new_loop(loop)
+        return self._loops[loop.process]
+
+    def set_event_loop(self, loop: Any) -> None:
+        running = current_loop()
+        if running is None:
+            self.original.set_event_loop(loop)
+        else:
+            self._loops[running.process] = loop
+
+    def new_event_loop(self) -> Any:
+        loop = current_loop()
+        return self.original.new_event_loop() if loop is None else _new_loop(loop)
+
+
+def _install_policy() -> None:
+    events: Any = asyncio.events
+    policy = events._get_event_loop_policy() if sys.version_info >= (3, 14) else asyncio.get_event_loop_policy()
+    if not isinstance(policy, _Policy):
+        events._event_loop_policy = _Policy(policy)  # type: ignore[abstract]  # a process has no child processes
+
+
+# ---------------------------------------------------------------------- sockets
+
+
+def _replace_sockets() -> None:
+    replace(_socket, "getaddrinfo", _in_process(_getaddrinfo))
+    replace(_socket, "gethostbyname", _in_process(lambda loop, host: _getaddrinfo(loop, host, 0)[0][4][0]))
+    replace(
+        _socket, "gethostbyname_ex", _in_process(lambda loop, host: (host, [], [_getaddrinfo(loop, host, 0)[0][4][0]]))
+    )
+    replace(_socket, "gethostbyaddr", _in_process(_gethostbyaddr))
+    replace(_socket, "getnameinfo", _in_process(lambda loop, address, _: (address[0], str(address[1]))))
+    replace(_socket, "socketpair", _in_process(lambda loop, *_: sockets.new_pair(loop)))
+
+    socket.socket.__new__ = _new_socket  # type: ignore[method-assign]  # a replacement
+    for name in ("EpollSelector", "PollSelector", "SelectSelector", "KqueueSelector", "DevpollSelector"):
+        if (owner := getattr(selectors, name, None)) is not None:
+            owner.__new__ = _new_selector
+    replace(select, "select", _in_process(sockets.simulated_select))
+    replace(select, "poll", _in_process(lambda loop: sockets.SimulatedPoll(loop, unit_s=0.001)))
+    if hasattr(select, "epoll"):
+        simulated = _by_process(select.epoll, lambda loop, *_, **__: sockets.SimulatedPoll(loop, unit_s=1.0))
+        replace_everywhere(select, "epoll", simulated)
+
+
+def _new_socket(cls: Any, *given: Any, **named: Any) -> Any:
+    loop = current_loop()
+    if loop is None:
+        return _socket.socket.__new__(cls)
+    if cls is not socket.socket:
+        refusal(f"{cls.__module__}.{cls.__qualname__}", "use a plain TCP socket here, and test TLS on processes")
+    return sockets.new_socket(loop, *given, **named)
+
+
+def _new_selector(cls: Any, *_: Any) -> Any:
+    loop = current_loop()
+    return object.__new__(cls) if loop is None else sockets.SimulatedSelector(loop)
+
+
+def _getaddrinfo(
+    loop: ProcessLoop,
+    host: Any,
+    port: Any,
+    family: int = 0,
+    type: int = 0,  # noqa: A002  as socket names it
+    proto: int = 0,
+    flags: int = 0,
+) -> list[Any]:
+    return loop.net("socket.getaddrinfo()").getaddrinfo(host, port, family, type, flags)
+
+
+def _gethostbyaddr(loop: ProcessLoop, host: str) -> tuple[str, list[str], list[str]]:
+    address = _getaddrinfo(loop, host, 0)[0][4][0]
+    return loop.net("socket.gethostbyaddr()").name_of(address), [], [address]
 
 
 # ---------------------------------------------------------------------- refusals
@@ -183,11 +436,7 @@ def _set_signal(loop: ProcessLoop, sig: int, handler: Any) -> Any:
 
 def _replace_what_is_refused() -> None:
     services = "start a service with cluster.start"
-    _refuse_method(threading.Thread, "start", "a thread", "use a task, or asyncio.to_thread, which runs in the loop")
     _refuse_method(subprocess.Popen, "__init__", "a child process", services)
-    _refuse_method(
-        socket.socket, "__init__", "a real socket", "use asyncio.open_connection, or the client's asyncio interface"
-    )
     for name in ("call_soon", "call_soon_threadsafe", "call_at", "create_task", "create_future", "run_in_executor"):
         _refuse_method(
             asyncio.BaseEventLoop,
@@ -195,29 +444,65 @@ def _replace_what_is_refused() -> None:
             f"{name}() of an event loop that is not simulated",
             "create the client in the test or in a service, and not in a fixture or when a module is imported",
         )
-    replace_everywhere(os, "fork", _by_process(os.fork, lambda loop: refusal("os.fork()", services)))
-    sys.meta_path.insert(0, _ClientsInC())
-    if (module := sys.modules.get("confluent_kafka")) is not None:
-        _refuse_confluent_kafka(module)
+    replace(_posixsubprocess, "fork_exec", _in_process(_refuser("a child process", services)))
+    for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "execv", "execve"):
+        if hasattr(os, name):
+            replace(os, name, _in_process(_refuser(f"os.{name}()", services)))
+    sys.meta_path.insert(0, _Imports())
+    for name, module in tuple(sys.modules.items()):
+        if name in _PREPARED:
+            _PREPARED[name](module)
+
+
+def _refuser(what: str, hint: str) -> Callable[..., Any]:
+    return lambda loop, *_, **__: refusal(what, hint)
 
 
 def _refuse_method(owner: type, name: str, what: str, hint: str) -> None:
     original = getattr(owner, name)
 
     def method(self: Any, *given: Any, **named: Any) -> Any:
-        if _current() is not None:
+        if current_loop() is not None:
             refusal(what, hint)
         return original(self, *given, **named)
 
     setattr(owner, name, method)
 
 
-class _ClientsInC:
-    """Refuses the import of clients written in C by a process: they use threads and sockets of their own."""
+class _Imports:
+    """Prepares modules that are imported later."""
 
-    def find_spec(self, name: str, *_: Any) -> None:
-        if name == "confluent_kafka" and _current() is not None:
-            refusal("confluent_kafka", CONFLUENT_KAFKA)
+    def __init__(self) -> None:
+        self._finding: set[str] = set()
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name not in _PREPARED or name in self._finding:
+            return None
+        self._finding.add(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._finding.discard(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]  # it has what the import system calls
+        return spec
+
+
+class _Loader:
+    """Loads a module as its own loader does, then prepares it."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: Any) -> Any:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        _PREPARED[module.__name__](module)
 
 
 CONFLUENT_KAFKA: Final = (
@@ -226,22 +511,40 @@ CONFLUENT_KAFKA: Final = (
 )
 
 
-def _refuse_confluent_kafka(module: Any) -> None:
-    for name in ("Producer", "Consumer", "SerializingProducer", "DeserializingConsumer"):
+def _refuse_confluent_kafka(module: ModuleType) -> None:
+    """Let a process make no client of confluent_kafka, and define classes from its clients as before."""
+    for name in ("Producer", "Consumer", "AdminClient"):
         original = getattr(module, name, None)
-        if original is not None:
+        if isinstance(original, type):
             replace_everywhere(module, name, _refusing(original))
-    admin = sys.modules.get("confluent_kafka.admin")
-    if admin is not None:
-        replace_everywhere(admin, "AdminClient", _refusing(admin.AdminClient))
 
 
 def _refusing(original: Any) -> Any:
+    if hasattr(original, "understudy_original"):
+        return original
+
     class Refused(original):  # type: ignore[misc]  # any class of a client
+        understudy_original = original
+
         def __new__(cls, *given: Any, **named: Any) -> Any:
-            if _current() is not None:
+            if current_loop() is not None:
                 refusal(f"confluent_kafka.{original.__name__}", CONFLUENT_KAFKA)
             return super().__new__(cls, *given, **named)
 
     Refused.__name__ = original.__name__
+    Refused.__qualname__ = original.__qualname__
+    Refused.__module__ = original.__module__
     return Refused
+
+
+def _replace_uvloop(module: Any) -> None:
+    _give_loop(module.Loop)
+
+
+_PREPARED: Final[dict[str, Callable[[Any], None]]] = {
+    "confluent_kafka.cimpl": _refuse_confluent_kafka,
+    "confluent_kafka": _refuse_confluent_kafka,
+    "confluent_kafka.admin": _refuse_confluent_kafka,
+    "uvloop": _replace_uvloop,
+}
+"""How a module is prepared when it is imported, by its name."""

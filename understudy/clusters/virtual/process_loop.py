@@ -15,22 +15,26 @@ import asyncio
 import contextvars
 import itertools
 import signal
+import sys
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple
+import weakref
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, TypeVarTuple
 
 from understudy.clusters.simulated.loop import Process, SimulatedLoop
+from understudy.clusters.virtual.blocking import run_blocking
+from understudy.clusters.virtual.current import Current
+from understudy.clusters.virtual.network_calls import READING_S, NetworkCalls, Watch
 from understudy.clusters.virtual.refusals import refusal
 
 if TYPE_CHECKING:
-    from understudy.clusters.virtual.transports import ProcessNetwork
+    from understudy.clusters.virtual.process_network import ProcessNetwork
+    from understudy.clusters.virtual.sockets import SimulatedSocket
 
+_set_running_loop = asyncio._set_running_loop
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
 
-READING_S = 0.000_001
-"""Virtual time that one reading of a clock takes. Each reading is later than the one before: a client that waits until
-its deadline has passed would spin for ever if the deadline were now."""
 EXECUTOR_S = 0.001
 """Virtual time that a function in an executor takes, beside what it sleeps."""
 
@@ -57,7 +61,12 @@ class NumberedTask(asyncio.Task[_T]):
         return self._number
 
 
-class ProcessLoop(asyncio.AbstractEventLoop):
+# Their names appear in the messages and representations of asyncio.
+NumberedFuture.__name__ = NumberedFuture.__qualname__ = "Future"
+NumberedTask.__name__ = NumberedTask.__qualname__ = "Task"
+
+
+class ProcessLoop(Current, NetworkCalls, asyncio.AbstractEventLoop):
     """The event loop of one process.
 
     Args:
@@ -67,9 +76,6 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         numbers: the numbers of the tasks and futures of all processes.
         failed: called with each error that asyncio reports and no handler of the process takes, in words.
     """
-
-    running: ProcessLoop | None = None
-    """The loop whose callback runs now; None while the kernel, a broker or no loop runs."""
 
     def __init__(
         self,
@@ -88,6 +94,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         """What the process calls when it receives a signal, by its number."""
         self.started_ms = kernel.now * 1000
         """Virtual time at which the process was started."""
+        self.signal_settings: dict[int, Any] = {}
+        """What `signal.signal` has set, by the number of the signal."""
         self.wall_offset_s = 0.0
         """Time by which the wall clock of the process is ahead."""
         self.slow_callback_duration = 0.1
@@ -105,7 +113,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         self._exception_handler: Any = None
         self._debug = False
         self._closed = False
-        self._stopping: asyncio.Future[None] | None = None
+        self._asyncgens: weakref.WeakSet[AsyncGenerator[Any, Any]] = weakref.WeakSet()
+        self._watches: dict[tuple[SimulatedSocket, bool], Watch] = {}
 
     def __repr__(self) -> str:
         return f"<ProcessLoop of {self.process}>"
@@ -121,7 +130,11 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[[*_Ts], object], *args: *_Ts, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
-        handle = self.kernel.call_soon(self._run, callback, args, context=context or self._context())
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
+        handle = self.kernel.call_soon(
+            self._run, callback, args, context=self._context() if context is None else context
+        )
         handle.process = self.process  # type: ignore[attr-defined]  # a handle of the kernel
         return handle
 
@@ -135,19 +148,29 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def call_at(
         self, when: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        handle = self.kernel.call_at(when, self._run, callback, args, context=context or self._context())
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
+        handle = self.kernel.call_at(
+            when, self._run, callback, args, context=self._context() if context is None else context
+        )
         handle.process = self.process  # type: ignore[attr-defined]  # a handle of the kernel
         return handle
 
     def _context(self) -> contextvars.Context:
         """The context of a callback: the caller's, or the process's if the caller is another one."""
-        return contextvars.copy_context() if ProcessLoop.running is self else self.process.context.copy()
+        running = Current.running or Current.blocked
+        if running is self or (running is not None and running.process is self.process):
+            return contextvars.copy_context()
+        return self.process.context.copy()
 
     def _run(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         """Run a callback of this process with this loop as the running one."""
         self.executed += 1
-        asyncio._set_running_loop(self)
-        ProcessLoop.running = self
+        if Current.hooked is not self:
+            Current.hooked = self
+            sys.set_asyncgen_hooks(self._generator_begins, self._generator_is_dropped)
+        _set_running_loop(self)
+        Current.running = self
         try:
             callback(*args)
         except Exception as error:  # noqa: BLE001  asyncio reports the exception of a callback
@@ -158,8 +181,8 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         finally:
             if self.after_callback is not None:
                 self.after_callback(callback)
-            ProcessLoop.running = None
-            asyncio._set_running_loop(self.kernel)
+            Current.running = None
+            _set_running_loop(self.kernel)
 
     # ------------------------------------------------------------------ tasks
 
@@ -169,15 +192,21 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     def create_task(
         self, coro: Any, *, name: object = None, context: contextvars.Context | None = None, **options: Any
     ) -> asyncio.Task[Any]:
+        if self._closed:
+            raise RuntimeError("Event loop is closed")
         task: asyncio.Task[Any]
         if self._task_factory is not None:
-            task = self._task_factory(self, coro, **({} if context is None else {"context": context}), **options)
+            if context is not None:
+                options["context"] = context
+            if name is not None and sys.version_info >= (3, 13):
+                options["name"] = name
+            task = self._task_factory(self, coro, **options)
             if name is not None and hasattr(task, "set_name"):
                 task.set_name(str(name))
         else:
             if name is None:
                 name = f"Task-{next(self._task_names)}"
-            options["context"] = context or self._context()
+            options["context"] = self._context() if context is None else context
             task = NumberedTask(coro, loop=self, name=str(name), **options)
         self.kernel.keep(task)
         return task
@@ -191,44 +220,49 @@ class ProcessLoop(asyncio.AbstractEventLoop):
     # ------------------------------------------------------------------ running
 
     def run_until_complete(self, future: Any) -> Any:
-        """Run until `future` is done; only a process whose main function blocks can wait so.
-
-        Raises:
-            RuntimeError: a coroutine of this loop runs now.
-            NotSimulated: the process cannot block.
-        """
-        if ProcessLoop.running is self:
-            raise RuntimeError("This event loop is already running")
-        waited = asyncio.ensure_future(future, loop=self)
-        self._block(waited, "loop.run_until_complete()")
-        return waited.result()
+        """Raise RuntimeError: this loop runs as long as its process. See `MainLoop`."""
+        raise RuntimeError("This event loop is already running")
 
     def run_forever(self) -> None:
-        """Run until `stop` is called; only a process whose main function blocks can wait so."""
-        self._stopping = self.create_future()
-        self._block(self._stopping, "loop.run_forever()")
-        self._stopping = None
+        """Raise RuntimeError: this loop runs as long as its process. See `MainLoop`."""
+        raise RuntimeError("This event loop is already running")
 
     def stop(self) -> None:
-        if self._stopping is not None and not self._stopping.done():
-            self._stopping.set_result(None)
-
-    def _block(self, future: asyncio.Future[Any], call: str) -> None:
-        from understudy.clusters.virtual.blocking import wait_for  # noqa: PLC0415  it needs greenlets
-
-        wait_for(self, future, call)
+        """Refuse to stop a loop that runs as long as its process."""
+        refusal("loop.stop()", "the loop runs as long as the process: return from its main function instead")
 
     def is_running(self) -> bool:
-        return ProcessLoop.running is self or self._stopping is not None
+        return self.process.alive
 
     def is_closed(self) -> bool:
         return self._closed
 
     def close(self) -> None:
-        self._closed = True
+        """Raise RuntimeError: this loop runs as long as its process. See `MainLoop`."""
+        raise RuntimeError("Cannot close a running event loop")
 
     async def shutdown_asyncgens(self) -> None:
-        """Do nothing: asynchronous generators end with their tasks."""
+        """Close the asynchronous generators that have begun and not ended. Their errors go to the exception handler."""
+        closing = list(self._asyncgens)
+        self._asyncgens.clear()
+        results = await asyncio.gather(*(generator.aclose() for generator in closing), return_exceptions=True)
+        for result, generator in zip(results, closing, strict=True):
+            if isinstance(result, Exception):
+                message = f"an error occurred during closing of asynchronous generator {generator!r}"
+                self.call_exception_handler({"message": message, "exception": result, "asyncgen": generator})
+
+    def _generator_begins(self, generator: AsyncGenerator[Any, Any]) -> None:
+        if Current.running is self:
+            self._asyncgens.add(generator)
+
+    def _generator_is_dropped(self, generator: AsyncGenerator[Any, Any]) -> None:
+        """Close a generator that nothing refers to any more, as asyncio does."""
+        self._asyncgens.discard(generator)
+        if not self._closed and self.process.alive:
+            self.call_soon(self._close_generator, generator)
+
+    def _close_generator(self, generator: AsyncGenerator[Any, Any]) -> None:
+        self.create_task(generator.aclose())
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """Do nothing: functions in executors run in the loop."""
@@ -271,19 +305,17 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         return done
 
     def _execute(self, func: Callable[..., _T], args: tuple[Any, ...], done: asyncio.Future[_T]) -> None:
-        from understudy.clusters.virtual.blocking import run_blocking  # noqa: PLC0415  it may need greenlets
-
         run_blocking(self, func, args, done)
 
     def set_default_executor(self, executor: object) -> None:
         """Do nothing: functions in executors run in the loop."""
 
     def add_signal_handler(self, sig: int, callback: Callable[[*_Ts], object], *args: *_Ts) -> None:
-        signal.Signals(sig)  # raises ValueError for a number that is none
-        self.signal_handlers[sig] = lambda: callback(*args)
+        number = check_signal(sig)
+        self.signal_handlers[number] = lambda: callback(*args)
 
     def remove_signal_handler(self, sig: int) -> bool:
-        return self.signal_handlers.pop(sig, None) is not None
+        return self.signal_handlers.pop(check_signal(sig), None) is not None
 
     def deliver(self, sig: int) -> bool:
         """Deliver a signal to the process; return whether it has a handler for it."""
@@ -291,75 +323,6 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         if handler is not None:
             self.call_soon(handler)
         return handler is not None
-
-    # ------------------------------------------------------------------ network
-
-    async def getaddrinfo(
-        self,
-        host: Any,
-        port: Any,
-        *,
-        family: int = 0,
-        type: int = 0,  # noqa: A002  as asyncio names it
-        proto: int = 0,
-        flags: int = 0,
-    ) -> list[Any]:
-        """Return the one address of a node by its name. Raises socket.gaierror for a name that no node has."""
-        return self.net("loop.getaddrinfo()").getaddrinfo(host, port)
-
-    def getaddress(self, host: str) -> str:
-        """Return the address of a node by its name. Raises as `getaddrinfo`."""
-        return str(self.net("the address of a node").getaddrinfo(host, 0)[0][4][0])
-
-    async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> tuple[str, str]:
-        return self.net("loop.getnameinfo()").name_of(sockaddr[0]), str(sockaddr[1])
-
-    async def create_connection(
-        self,
-        protocol_factory: Callable[[], Any],
-        host: Any = None,
-        port: Any = None,
-        *,
-        ssl: Any = None,
-        sock: Any = None,
-        **options: Any,
-    ) -> tuple[Any, Any]:
-        """Connect to a node of the simulation. Raises as asyncio's, with the errors that a refused connection has."""
-        if ssl:
-            refusal("a TLS connection", "use a PLAINTEXT listener here, and test TLS on processes")
-        if sock is not None or host is None or port is None:
-            refusal("loop.create_connection() without a host and a port", "give the name of a node, and its port")
-        return await self.net("loop.create_connection()").create_connection(self, protocol_factory, host, int(port))
-
-    async def create_server(
-        self,
-        protocol_factory: Callable[[], Any],
-        host: Any = None,
-        port: Any = None,
-        *,
-        ssl: Any = None,
-        sock: Any = None,
-        start_serving: bool = True,
-        **options: Any,
-    ) -> Any:
-        """Listen on a port of the process's node. Raises OSError if it is in use."""
-        if ssl:
-            refusal("a TLS listener", "serve plain text here, and test TLS on processes")
-        if sock is not None:
-            refusal("loop.create_server() on a socket", "give a port, as in create_server(factory, port=8080)")
-        server = self.net("loop.create_server()").create_server(self, protocol_factory, host, int(port or 0))
-        if start_serving:
-            await server.start_serving()
-        return server
-
-    async def start_tls(self, *_: Any, **__: Any) -> NoReturn:
-        refusal("loop.start_tls()", "use a PLAINTEXT listener here, and test TLS on processes")
-
-    def net(self, call: str) -> ProcessNetwork:
-        """Return the network. Raises NotSimulated, for this call, if the process has none."""
-        if self.network is None:
-            refusal(call, "the process has no network")
-        return self.network
 
 
 def _refused(name: str, hint: str) -> Callable[..., NoReturn]:
@@ -370,26 +333,37 @@ def _refused(name: str, hint: str) -> Callable[..., NoReturn]:
     return method
 
 
-_HINTS = {
+_HINTS: Final = {
     "create_datagram_endpoint": "only TCP connections are simulated",
     "create_unix_connection": "only TCP connections are simulated: give a host and a port",
     "create_unix_server": "only TCP connections are simulated: give a host and a port",
-    "connect_accepted_socket": "only connections of the loop are simulated",
-    "sendfile": "read the file, and write what it has to the transport",
     "connect_read_pipe": "pipes are not simulated",
     "connect_write_pipe": "pipes are not simulated",
     "subprocess_shell": "no child process is simulated: start a service with cluster.start",
     "subprocess_exec": "no child process is simulated: start a service with cluster.start",
-} | dict.fromkeys(
-    (
-        "add_reader", "remove_reader", "add_writer", "remove_writer", "sock_recv", "sock_recv_into", "sock_recvfrom",
-        "sock_recvfrom_into", "sock_sendall", "sock_sendto", "sock_connect", "sock_accept", "sock_sendfile",
-    ),
-    "real sockets are not simulated: use asyncio.open_connection, create_connection or create_server",
-)  # fmt: skip
+    "sock_recvfrom": "only TCP connections are simulated: use sock_recv",
+    "sock_recvfrom_into": "only TCP connections are simulated: use sock_recv_into",
+    "sock_sendto": "only TCP connections are simulated: use sock_sendall",
+    "sock_sendfile": "read the file, and send what it has with sock_sendall",
+}
 for _name, _hint in _HINTS.items():
     setattr(ProcessLoop, _name, _refused(_name, _hint))
 ProcessLoop.__abstractmethods__ = frozenset()  # type: ignore[attr-defined]  # the methods above are set, not written
+
+
+def check_signal(sig: int) -> int:
+    """Return the number of a signal that a program may handle.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: as asyncio and the operating system do.
+    """
+    if not isinstance(sig, int):
+        raise TypeError(f"sig must be an int, not {sig!r}")
+    if sig not in signal.valid_signals():
+        raise ValueError(f"invalid signal number {sig}")
+    if sig in (signal.SIGKILL, signal.SIGSTOP):
+        raise RuntimeError(f"sig {sig} cannot be caught")
+    return int(sig)
 
 
 def new_process_loop(

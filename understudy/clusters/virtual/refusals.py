@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sysconfig
 import traceback
 from pathlib import Path
 from typing import Final, NoReturn
 
 _OWN: Final = str(Path(__file__).parent)
+_LIBRARY: Final = sysconfig.get_path("stdlib")
+"""The folder of Python's own modules; packages lie in a folder in it."""
 
 
 class NotSimulated(RuntimeError):
@@ -26,6 +29,8 @@ def refusal(call: str, hint: str) -> NoReturn:
 def caller() -> str:
     """The line of the user's code that has led to the call in progress, as `file:line in function`."""
     for frame in reversed(traceback.extract_stack()):
-        if not frame.filename.startswith(_OWN) and "/asyncio/" not in frame.filename:
-            return f"{frame.filename}:{frame.lineno} in {frame.name}"
+        path = frame.filename
+        is_pythons = path.startswith("<frozen ") or (path.startswith(_LIBRARY) and "site-packages" not in path)
+        if not path.startswith(_OWN) and not is_pythons:
+            return f"{path}:{frame.lineno} in {frame.name}"
     return "an unknown line"

@@ -1,22 +1,28 @@
 """Replaces functions of Python that are written in C, whichever modules have imported them.
 
-A function in C is a pointer in a table of its module or class. The pointer is replaced, as time-machine does it: `from
-time import monotonic` at the top of a module, a default argument and an attribute of a class all lead to the
-replacement. Only CPython has these tables.
+Each function of a module in C is one object, to which `from time import monotonic` at the top of a module, a default
+argument and an attribute of a class all refer. The object itself is changed: it calls a Python function from then on,
+whose exceptions reach the caller. CPython alone has these objects; PyPy and free-threaded builds are refused.
+
+A class method in C is an attribute of its class, and each access makes a new object of it. The attribute is replaced,
+and so is each object that was made before and still exists.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
+import sysconfig
+import types
 from collections.abc import Callable
 from typing import Any, Final
 
-_VARARGS, _KEYWORDS, _NOARGS, _O, _FASTCALL = 0x0001, 0x0002, 0x0004, 0x0008, 0x0080
-_KIND: Final = _VARARGS | _KEYWORDS | _NOARGS | _O | _FASTCALL
-
-_object, _size = ctypes.py_object, ctypes.c_ssize_t
-_objects = ctypes.POINTER(ctypes.py_object)
+_VARARGS, _KEYWORDS = 0x0001, 0x0002
+_HEADER: Final = object.__basicsize__
+"""Number of bytes before the first field of an object."""
+_HASH_SLOT: Final = 120
+"""Offset of `tp_hash` in CPython's `PyTypeObject`, on machines of 64 bits."""
 
 
 class _MethodDef(ctypes.Structure):
@@ -30,119 +36,147 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
-_HEADER: Final = object.__basicsize__
-"""Number of bytes before the first field of an object."""
-_METHOD_DEF_OF_DESCRIPTOR: Final = _HEADER + 3 * ctypes.sizeof(ctypes.c_void_p)
-"""Offset of `PyMethodDescrObject.d_method`: it follows the type, name and qualified name."""
+class _Function(ctypes.Structure):
+    """CPython's `PyCFunctionObject`."""
+
+    _fields_ = [
+        ("header", ctypes.c_byte * _HEADER),
+        ("method", ctypes.POINTER(_MethodDef)),
+        ("own", ctypes.py_object),
+        ("module", ctypes.c_void_p),
+        ("weak_references", ctypes.c_void_p),
+        ("vectorcall", ctypes.c_void_p),
+    ]
+
 
 _kept: list[object] = []
-"""What the tables point to must stay alive."""
+"""What the replaced objects point to must stay alive."""
+
+
+def require_cpython() -> None:
+    """Raise RuntimeError if this interpreter does not have the objects that are replaced."""
+    name, version = sys.implementation.name, sys.version.split()[0]
+    if name != "cpython":
+        raise RuntimeError(f"virtual time replaces clocks in CPython's tables, and this is {name}: use CPython")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        raise RuntimeError(
+            "virtual time replaces clocks in CPython's tables, and this is the free-threaded build of CPython "
+            f"{version}: use the build with a GIL"
+        )
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        raise RuntimeError("virtual time replaces clocks in CPython's tables of 64 bits: use a 64-bit Python")
 
 
 def replace(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-    """Call `replacement` instead of a function in C.
+    """Call `replacement` instead of a function in C of a module, or of a class method in C.
 
     Args:
         owner: the module or class that has the function.
-        replacement: gets the original as its first argument, then the arguments of the call; for a method of a class,
-            the class comes before them. It must not raise: an exception cannot leave it, and becomes a SystemError.
-
-    Raises:
-        RuntimeError: the interpreter is not CPython, or calls the function in an unknown way.
+        replacement: gets the original as its first argument, then the arguments of the call; for a class method the
+            class comes before them.
     """
-    if sys.implementation.name != "cpython":
-        raise RuntimeError(f"virtual time needs CPython, and this is {sys.implementation.name}")
-    method = _method_def(owner, name)
-    kind = method.flags & _KIND
-    if kind in (_NOARGS, _O):
-        prototype = ctypes.PYFUNCTYPE(_object, _object, _object if kind == _O else ctypes.c_void_p)
-    elif kind == _VARARGS:
-        prototype = ctypes.PYFUNCTYPE(_object, _object, _object)
-    elif kind == _FASTCALL:
-        prototype = ctypes.PYFUNCTYPE(_object, _object, _objects, _size)
-    elif kind == _FASTCALL | _KEYWORDS:
-        prototype = ctypes.PYFUNCTYPE(_object, _object, _objects, _size, ctypes.c_void_p)
-    elif kind == _VARARGS | _KEYWORDS:
-        prototype = ctypes.PYFUNCTYPE(_object, _object, _object, ctypes.c_void_p)
-    else:
-        raise RuntimeError(f"{name} is called in an unknown way: {kind:#x}")
-    original = prototype(method.function)
-    is_class = isinstance(owner, type)
-    adapter = _ADAPTERS[kind](original, replacement, is_class)
-    entry = prototype(adapter)
-    _kept.extend((original, entry, adapter))
-    method.function = ctypes.cast(entry, ctypes.c_void_p).value
+    if isinstance(owner, type):
+        _replace_class_method(owner, name, replacement)
+        return
+    function = getattr(owner, name)
+    if not isinstance(function, types.BuiltinFunctionType):
+        raise TypeError(f"{owner.__name__}.{name} is no function in C, but {function!r}")
+    original = _copy(function)
+    _redirect(function, _bound(replacement, original))
 
 
 def replace_everywhere(owner: Any, name: str, replacement: Any) -> None:
     """Set an attribute of a module, and each global of a loaded module that refers to the same object.
 
-    It serves functions that raise, which `replace` cannot. It misses default arguments and attributes of classes.
+    It serves classes, and functions that are written in Python. It misses default arguments and attributes of classes.
     """
     original = getattr(owner, name)
     setattr(owner, name, replacement)
     for module in tuple(sys.modules.values()):
         names = getattr(module, "__dict__", None)
-        if isinstance(names, dict) and not module.__name__.startswith(("understudy.", "multiprocessing.", "_pytest.")):
+        if isinstance(names, dict) and not str(module.__name__).startswith(_KEEP_ORIGINALS):
             for each in [key for key, value in names.items() if value is original]:
                 names[each] = replacement
 
 
-def _method_def(owner: Any, name: str) -> _MethodDef:
-    """The table entry of a function of a module, or of a class method."""
-    if isinstance(owner, type):
-        address = id(owner.__dict__[name]) + _METHOD_DEF_OF_DESCRIPTOR
-    else:
-        address = id(getattr(owner, name)) + _HEADER
-    return ctypes.cast(ctypes.c_void_p.from_address(address), ctypes.POINTER(_MethodDef)).contents
+_KEEP_ORIGINALS: Final = ("understudy.", "multiprocessing.", "_pytest.", "concurrent.futures.process")
 
 
-def _without_arguments(original: Any, replacement: Any, is_class: bool) -> Any:
-    if is_class:
-        return lambda self, _: replacement(lambda: original(self, None), self)
-    return lambda self, _: replacement(lambda: original(self, None))
+def replace_hash(owner: type, hash_of: Callable[[Any], int]) -> None:
+    """Let the objects of a class in C hash by a function. It must not raise."""
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_ssize_t, ctypes.py_object)
+    entry = prototype(hash_of)
+    _kept.append(entry)
+    slot = ctypes.c_void_p.from_address(id(owner) + _HASH_SLOT)
+    if ctypes.cast(slot.value or 0, ctypes.c_void_p).value != _hash_pointer():
+        raise RuntimeError(f"{owner!r} does not hash by its address in this version of Python, {sys.version}")
+    slot.value = ctypes.cast(entry, ctypes.c_void_p).value
 
 
-def _with_one(original: Any, replacement: Any, is_class: bool) -> Any:
-    return lambda self, value: replacement(lambda given: original(self, given), value)
+def _hash_pointer() -> int | None:
+    """The address of the function by which objects hash that define no hash of their own."""
+    return ctypes.c_void_p.from_address(id(object) + _HASH_SLOT).value
 
 
-def _with_tuple(original: Any, replacement: Any, is_class: bool) -> Any:
-    return lambda self, values: replacement(lambda *given: original(self, given), *values)
+def _bound(replacement: Callable[..., Any], original: Callable[..., Any], *first: Any) -> Callable[..., Any]:
+    def call(*given: Any, **named: Any) -> Any:
+        return replacement(original, *first, *given, **named)
 
-
-def _fast(original: Any, replacement: Any, is_class: bool) -> Any:
-    def call(self: Any, values: Any, count: int) -> Any:
-        return replacement(lambda: original(self, values, count), *(values[place] for place in range(count)))
-
+    call.__name__ = call.__qualname__ = original.__name__
     return call
 
 
-def _fast_with_keywords(original: Any, replacement: Any, is_class: bool) -> Any:
-    def call(self: Any, values: Any, count: int, names: int | None) -> Any:
-        keywords = () if not names else ctypes.cast(names, _object).value
-        given = [values[place] for place in range(count)]
-        named = {name: values[count + place] for place, name in enumerate(keywords)}
-        own = (self,) if is_class else ()
-        return replacement(lambda: original(self, values, count, names), *own, *given, **named)
-
-    return call
+def _copy(function: types.BuiltinFunctionType) -> Any:
+    """A function in C that does what another one does now."""
+    create = ctypes.pythonapi.PyCFunction_NewEx
+    create.restype = ctypes.py_object
+    create.argtypes = [ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.py_object]
+    return create(_Function.from_address(id(function)).method, function.__self__, function.__module__)
 
 
-def _with_dict(original: Any, replacement: Any, is_class: bool) -> Any:
-    def call(self: Any, values: Any, names: int | None) -> Any:
-        named = {} if not names else ctypes.cast(names, _object).value
-        own = (self,) if is_class else ()
-        return replacement(lambda: original(self, values, names), *own, *values, **named)
+def _redirect(function: types.BuiltinFunctionType, target: Callable[..., Any]) -> None:
+    """Let a function in C call a Python function: its C code becomes `PyObject_Call`, and its `self` the function."""
+    entry = _Function.from_address(id(function))
+    before = entry.method.contents
+    call = ctypes.cast(ctypes.pythonapi.PyObject_Call, ctypes.c_void_p)
+    method = _MethodDef(before.name, call.value, _VARARGS | _KEYWORDS, before.doc)
+    _kept.extend((function, target, method))
+    entry.method = ctypes.pointer(method)
+    entry.own = target
+    entry.vectorcall = None
 
-    return call
+
+def _all_objects() -> list[Any]:
+    """All objects that the garbage collector follows, those that are frozen included."""
+    if not gc.get_freeze_count():
+        return gc.get_objects()
+    gc.unfreeze()
+    found = gc.get_objects()
+    gc.freeze()
+    return found
 
 
-_ADAPTERS: Final = {
-    _NOARGS: _without_arguments,
-    _O: _with_one,
-    _VARARGS: _with_tuple,
-    _FASTCALL: _fast,
-    _FASTCALL | _KEYWORDS: _fast_with_keywords,
-    _VARARGS | _KEYWORDS: _with_dict,
-}
+def _replace_class_method(owner: type, name: str, replacement: Callable[..., Any]) -> None:
+    made_before = [
+        each
+        for each in _all_objects()
+        if isinstance(each, types.BuiltinMethodType)
+        and each.__name__ == name
+        and isinstance(each.__self__, type)
+        and issubclass(each.__self__, owner)
+    ]
+    descriptor = owner.__dict__[name]
+
+    def method(cls: Any, /, *given: Any, **named: Any) -> Any:
+        return replacement(descriptor.__get__(None, cls), cls, *given, **named)
+
+    method.__name__ = name
+    method.__qualname__ = f"{owner.__qualname__}.{name}"
+    method.__doc__ = descriptor.__doc__
+    names: Any = gc.get_referents(owner.__dict__)[0]  # the dictionary behind the read-only view
+    names[name] = classmethod(method)
+    modified = ctypes.pythonapi.PyType_Modified
+    modified.argtypes, modified.restype = [ctypes.py_object], None
+    modified(owner)
+    for each in made_before:
+        _redirect(each, _bound(replacement, _copy(each), each.__self__))

@@ -3,203 +3,90 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import socket
-import zlib
+import sys
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from understudy.clusters.simulated.loop import Process
-from understudy.clusters.simulated.network import LOCAL_HOSTS, SimulatedConnection, SimulatedNetwork
-from understudy.clusters.virtual.process_loop import ProcessLoop
-from understudy.foundation.wire.network import ConnectionLost
+from understudy.clusters.virtual.process_network import Listener, Wire
+from understudy.clusters.virtual.sockets import SimulatedSocket
+
+if TYPE_CHECKING:
+    from understudy.clusters.virtual.process_loop import ProcessLoop
 
 HIGH_WATER_BYTES: Final = 64 * 1024
-_BACKLOG: Final = 100
-
-
-class Tap(Protocol):
-    """Sees the bytes of the connections that processes open."""
-
-    def opened(self, connection: int, process: str, incarnation: int, broker: str, at_ms: float) -> None: ...
-    def sent(self, connection: int, data: bytes, at_ms: float) -> None: ...
-    def received(self, connection: int, data: bytes, at_ms: float) -> None: ...
-    def closed(self, connection: int, at_ms: float) -> None: ...
-
-
-class Addresses:
-    """The names and IP addresses of the nodes: each name has one address of 10.0.0.0/8."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-        """The names by address."""
-        self._known: set[str] = set()
-
-    def add(self, name: str) -> None:
-        """Give a node its address."""
-        number = zlib.crc32(name.encode())
-        while (address := f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}") in self._names:
-            number += 1
-        self._names[address] = name
-        self._known.add(name)
-
-    def address_of(self, name: str) -> str:
-        """Return the address of a node. Raises socket.gaierror as a resolver does."""
-        if name in LOCAL_HOSTS or name == "::1":
-            return "127.0.0.1"
-        if name in self._names:
-            return name
-        if name not in self._known:
-            raise socket.gaierror(socket.EAI_NONAME, f"Name or service not known: no node is named {name!r}")
-        return next(address for address, known in self._names.items() if known == name)
-
-    def name_of(self, address: str) -> str:
-        """Return the name of the node with an address, or the address itself."""
-        return self._names.get(address, address)
-
-
-class ProcessNetwork:
-    """The network that one process sees.
-
-    Args:
-        tap: sees the bytes of the connections that the process opens; None for none.
-    """
-
-    def __init__(
-        self, network: SimulatedNetwork, process: Process, addresses: Addresses, tap: Tap | None = None
-    ) -> None:
-        self._network = network
-        self._process = process
-        self._addresses = addresses
-        self._tap = tap
-        network.node(process)  # its sockets are closed when the process is killed
-        self._ports = iter(range(49_152, 1 << 30))
-
-    def getaddrinfo(self, host: Any, port: Any) -> list[Any]:
-        name = host.decode() if isinstance(host, bytes) else host or ""
-        address = self._addresses.address_of(name)
-        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, int(port or 0)))]
-
-    def name_of(self, address: str) -> str:
-        return self._addresses.name_of(address)
-
-    async def create_connection(
-        self, loop: ProcessLoop, factory: Callable[[], Any], host: str, port: int
-    ) -> tuple[SimulatedTransport, Any]:
-        address = self._addresses.address_of(host)
-        opened: asyncio.Future[SimulatedConnection | None] = loop.create_future()
-        self._network.open_connection(self._process, self.name_of(address), port, opened)
-        connection = await opened
-        if connection is None:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed ({address!r}, {port})")
-        own = self._process.name
-        ends = ((self._addresses.address_of(own), next(self._ports)), (address, port))
-        transport = SimulatedTransport(loop, connection, factory(), ends, self._tap)
-        return transport, transport.get_protocol()
-
-    def create_server(
-        self, loop: ProcessLoop, factory: Callable[[], Any], host: Any, port: int
-    ) -> SimulatedAsyncioServer:
-        node, network = self._process.name, self._network
-        hosts = [host] if isinstance(host, str) or host is None else list(host)
-        for each in hosts:
-            if each is not None and each not in (*LOCAL_HOSTS, "::", "::1", node, self._addresses.address_of(node)):
-                raise OSError(errno.EADDRNOTAVAIL, f"error while attempting to bind on address {each!r}")
-        port = port or network.free_port(node)
-        if (node, port) in network.servers:
-            raise OSError(errno.EADDRINUSE, f"error while attempting to bind on address ({node!r}, {port}): in use")
-        address = self._addresses.address_of(node)
-        server = SimulatedAsyncioServer(loop, network, factory, (address, port))
-        network.servers[node, port] = server
-        return server
-
-
-@dataclass(frozen=True, slots=True)
-class SocketInfo:
-    """What libraries ask of the socket under a transport: its addresses, and options, which have no effect."""
-
-    own: tuple[str, int]
-    peer: tuple[str, int]
-    family = socket.AF_INET
-    type = socket.SOCK_STREAM
-    proto = socket.IPPROTO_TCP
-
-    def getsockname(self) -> tuple[str, int]:
-        return self.own
-
-    def getpeername(self) -> tuple[str, int]:
-        return self.peer
-
-    def setsockopt(self, *_: Any) -> None:
-        """Do nothing: options of sockets have no effect in the simulation."""
-
-    def getsockopt(self, *_: Any) -> int:
-        return 0
-
-    def fileno(self) -> int:
-        return -1
+READ_BYTES: Final = 256 * 1024
+"""The most bytes that a protocol gets at once, as asyncio reads from a socket."""
 
 
 class SimulatedTransport(asyncio.Transport):
     """A transport over one end of a simulated connection.
 
     Args:
-        ends: the addresses of this end and of the other one.
+        server: the server that has accepted the connection; None for one that the process has opened.
+        sock: what `get_extra_info("socket")` returns; None for a new one.
     """
 
     def __init__(
         self,
         loop: ProcessLoop,
-        connection: SimulatedConnection,
+        wire: Wire,
         protocol: Any,
-        ends: tuple[tuple[str, int], tuple[str, int]],
-        tap: Tap | None = None,
-        server: SimulatedAsyncioServer | None = None,
+        server: SimulatedServer | None = None,
+        sock: SimulatedSocket | None = None,
     ) -> None:
-        own, self._peer = ends
-        peer = self._peer
-        super().__init__({"peername": peer, "sockname": own, "socket": SocketInfo(own, peer), "sslcontext": None})
+        super().__init__({"peername": wire.peer, "sockname": wire.own})
         self._loop = loop
-        self._connection = connection
-        self._protocol = protocol
+        self._wire = wire
+        self._socket = sock
+        self.set_protocol(protocol)
         self._server = server
-        self._tap = tap
         self._number = next(loop.numbers)
         self._buffer: deque[bytes] = deque()
         self._buffered = 0
         self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
         self._is_writing_paused = False
         self._is_reading_paused = False
-        self._is_read_scheduled = False
+        self._is_look_scheduled = False
         self._has_ended = False
         """Whether the other end has closed the connection."""
         self._is_closing = False
         self._is_ending = False
         """Whether `write_eof` was called."""
         self._is_lost = False
-        if tap is not None:
-            process = loop.process
-            name = loop.net("a connection").name_of(peer[0])
-            tap.opened(self._number, process.name, process.incarnation, name, loop.kernel.now * 1000)
-        protocol.connection_made(self)
-        connection.changed = self._changed
-        self._changed()
+        """Whether `connection_lost` was called, or will be."""
+
+    def begin(self) -> None:
+        """Give the transport to its protocol, then read."""
+        self._protocol.connection_made(self)
+        if not self._is_lost:
+            self._wire.watch(self._changed)
+            self._changed()
 
     def __repr__(self) -> str:
-        return f"<SimulatedTransport to {self._peer}{' closing' if self._is_closing else ''}>"
+        return f"<SimulatedTransport to {self._wire.peer}{' closing' if self._is_closing else ''}>"
+
+    def __hash__(self) -> int:
+        return self._number
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name == "socket":
+            if self._socket is None:
+                self._socket = SimulatedSocket.of(self._loop, wire=self._wire, timeout_s=0.0)
+                self._wire.watch(None if self._is_lost else self._changed)
+            return self._socket
+        return super().get_extra_info(name, default)
 
     # ------------------------------------------------------------------ reading
 
     def _changed(self) -> None:
         """Let the process look at the connection, once however often it has changed."""
-        if not self._is_read_scheduled and not self._is_lost:
-            self._is_read_scheduled = True
+        if not self._is_look_scheduled and (self._buffer or self._wire.is_readable) and not self._is_lost:
+            self._is_look_scheduled = True
             self._loop.call_soon(self._look)
 
     def _look(self) -> None:
-        self._is_read_scheduled = False
+        self._is_look_scheduled = False
         if self._is_lost:
             return
         if self._buffer:
@@ -207,34 +94,46 @@ class SimulatedTransport(asyncio.Transport):
         if self._is_reading_paused or self._is_closing or self._has_ended:
             return
         try:
-            data = self._connection.read_now()
-        except ConnectionLost as lost:
-            self._lose(ConnectionResetError(errno.ECONNRESET, f"Connection reset by peer: {lost}"))
+            data = self._wire.read(READ_BYTES)
+        except ConnectionResetError as error:
+            self._lose(error)
             return
         if data is None:
             return
-        if data:
-            if self._tap is not None:
-                self._tap.received(self._number, data, self._loop.kernel.now * 1000)
-            self._give(data)
-            self._changed()
+        try:
+            if data:
+                self._give(data)
+                self._changed()
+                return
+            self._has_ended = True
+            keeps_open = self._protocol.eof_received()
+        except Exception as error:  # noqa: BLE001  asyncio closes the transport of a protocol that raises
+            name = "data_received" if data else "eof_received"
+            self._fail(error, f"Fatal error: protocol.{name}() call failed.")
             return
-        self._has_ended = True
-        if not self._protocol.eof_received():
+        if not keeps_open:
             self.close()
 
     def _give(self, data: bytes) -> None:
-        protocol = self._protocol
-        if not isinstance(protocol, asyncio.BufferedProtocol):
-            protocol.data_received(data)
+        if not self._is_buffered:
+            self._protocol.data_received(data)
             return
         left = memoryview(data)
-        while left:
-            buffer = memoryview(protocol.get_buffer(len(left)))
+        while left and not self._is_lost:
+            buffer = self._protocol.get_buffer(len(left))
             size = min(len(buffer), len(left))
+            if not size:
+                raise RuntimeError("get_buffer() returned an empty buffer")
             buffer[:size] = left[:size]
-            protocol.buffer_updated(size)
             left = left[size:]
+            self._protocol.buffer_updated(size)
+
+    def _fail(self, error: Exception, message: str) -> None:
+        """Report an error of the protocol, and close the connection at once."""
+        self._loop.call_exception_handler(
+            {"message": message, "exception": error, "transport": self, "protocol": self._protocol}
+        )
+        self._abandon(error)
 
     def pause_reading(self) -> None:
         self._is_reading_paused = True
@@ -250,10 +149,10 @@ class SimulatedTransport(asyncio.Transport):
 
     def write(self, data: Any) -> None:
         if not isinstance(data, bytes | bytearray | memoryview):
-            raise TypeError(f"data: expecting a bytes-like instance, got {type(data).__name__}")
+            raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
         if self._is_ending:
             raise RuntimeError("Cannot call write() after write_eof()")
-        if self._is_lost or self._is_closing or not data:
+        if self._is_lost or (self._is_closing and not self._buffer) or not data:
             return
         self._buffer.append(bytes(data))
         self._buffered += len(data)
@@ -263,29 +162,36 @@ class SimulatedTransport(asyncio.Transport):
         self.write(b"".join(list_of_data))
 
     def _flush(self) -> None:
-        """Send what the network takes, then tell the protocol whether it may write more."""
+        """Send what the network takes, then let the protocol pause or resume writing."""
+        wire = self._wire
         try:
-            while self._buffer and self._connection.has_room:
+            while self._buffer and wire.has_room:
                 data = self._buffer.popleft()
                 self._buffered -= len(data)
-                if self._tap is not None:
-                    self._tap.sent(self._number, data, self._loop.kernel.now * 1000)
-                self._connection.send_now(data)
-        except ConnectionLost as lost:
-            self._buffer.clear()
-            self._buffered = 0
-            self._loop.call_soon(self._lose, BrokenPipeError(errno.EPIPE, f"Broken pipe: {lost}"))
+                wire.send(data)
+        except BrokenPipeError as error:
+            self._abandon(error)
             return
-        if not self._buffer and self._is_ending:
-            self._connection.shut_down_sending()
-        if not self._buffer and self._is_closing:
-            self._loop.call_soon(self._lose, None)
-        if self._buffered > self._high and not self._is_writing_paused:
-            self._is_writing_paused = True
-            self._protocol.pause_writing()
-        elif self._buffered <= self._low and self._is_writing_paused:
-            self._is_writing_paused = False
-            self._protocol.resume_writing()
+        if not self._buffer:
+            if self._is_ending:
+                wire.shut_down_sending()
+            if self._is_closing:
+                self._is_lost = True
+                self._loop.call_soon(self._call_lost, None)
+        if self._buffered > self._high or self._is_writing_paused:
+            self._pause_or_resume()
+
+    def _pause_or_resume(self) -> None:
+        is_full, is_empty = self._buffered > self._high, self._buffered <= self._low
+        if not (is_empty if self._is_writing_paused else is_full):
+            return
+        self._is_writing_paused = not self._is_writing_paused
+        name = "pause_writing" if self._is_writing_paused else "resume_writing"
+        try:
+            getattr(self._protocol, name)()
+        except Exception as error:  # noqa: BLE001  asyncio reports it, and runs the next
+            context = {"message": f"protocol.{name}() failed", "exception": error}
+            self._loop.call_exception_handler({**context, "transport": self, "protocol": self._protocol})
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         if high is None:
@@ -295,6 +201,7 @@ class SimulatedTransport(asyncio.Transport):
         if not high >= low >= 0:
             raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
         self._high, self._low = high, low
+        self._pause_or_resume()
 
     def get_write_buffer_size(self) -> int:
         return self._buffered
@@ -310,90 +217,97 @@ class SimulatedTransport(asyncio.Transport):
             return
         self._is_ending = True
         if not self._buffer:
-            self._connection.shut_down_sending()
+            self._wire.shut_down_sending()
 
     # ------------------------------------------------------------------ the end
 
     def is_closing(self) -> bool:
-        return self._is_closing
+        # The end of its process has closed it: a stream that is collected later shall not report that it is open.
+        return self._is_closing or not self._loop.process.alive or self._loop.kernel.is_closed()
 
     def close(self) -> None:
+        """Close the connection once everything is sent."""
         if not self._is_closing:
             self._is_closing = True
             if not self._buffer:
-                self._loop.call_soon(self._lose, None)
+                self._is_lost = True
+                self._loop.call_soon(self._call_lost, None)
 
     def abort(self) -> None:
-        if not self._is_lost:
-            self._is_closing = True
-            self._buffer.clear()
-            self._connection.close(is_reset=True)
-            self._loop.call_soon(self._lose, None)
+        self._abandon(None)
 
-    def _lose(self, error: Exception | None) -> None:
-        if self._is_lost:
-            return
+    def _abandon(self, error: Exception | None) -> None:
+        """Close the connection without sending the rest."""
+        if not self._is_lost:
+            self._is_lost = self._is_closing = True
+            self._buffer.clear()
+            self._buffered = 0
+            self._wire.close(is_reset=True)
+            self._loop.call_soon(self._call_lost, error)
+
+    def _lose(self, error: Exception) -> None:
         self._is_lost = self._is_closing = True
-        self._connection.changed = None
-        self._connection.close()
-        if self._tap is not None:
-            self._tap.closed(self._number, self._loop.kernel.now * 1000)
-        if self._server is not None:
-            self._server.forget(self)
-        self._protocol.connection_lost(error)
+        self._buffer.clear()
+        self._loop.call_soon(self._call_lost, error)
+
+    def _call_lost(self, error: Exception | None) -> None:
+        try:
+            self._protocol.connection_lost(error)
+        finally:
+            self._wire.close()
+            if self._socket is not None:
+                self._socket.close()
+            if self._server is not None:
+                self._server.forget(self)
 
     def get_protocol(self) -> Any:
         return self._protocol
 
     def set_protocol(self, protocol: Any) -> None:
         self._protocol = protocol
+        self._is_buffered = isinstance(protocol, asyncio.BufferedProtocol)
 
 
-class SimulatedAsyncioServer(asyncio.AbstractServer):
-    """A listening socket of a process; implements `ListeningSocket` for the network."""
+class SimulatedServer(asyncio.AbstractServer):
+    """What `loop.create_server` returns: it accepts the connections of listening sockets.
 
-    def __init__(
-        self, loop: ProcessLoop, network: SimulatedNetwork, factory: Callable[[], Any], address: tuple[str, int]
-    ) -> None:
-        self.process = loop.process
+    Args:
+        factory: makes the protocol of each connection.
+        sockets: the listening sockets.
+    """
+
+    def __init__(self, loop: ProcessLoop, factory: Callable[[], Any], sockets: list[SimulatedSocket]) -> None:
         self._loop = loop
-        self._network = network
         self._factory = factory
-        self._address = address
+        self._sockets = sockets
+        self._listeners: list[Listener] = [sock.take_listener() for sock in sockets]
         self._is_serving = False
         self._is_closed = False
-        self._backlog: deque[SimulatedConnection] = deque()
         self._transports: dict[SimulatedTransport, None] = {}
         self._waiters: list[asyncio.Future[None]] = []
         self._forever: asyncio.Future[None] | None = None
 
-    # ------------------------------------------------------------------ for the network
-
-    @property
-    def is_listening(self) -> bool:
-        return self.process.alive and len(self._backlog) < _BACKLOG
-
-    def connected(self, connection: SimulatedConnection) -> None:
-        self._backlog.append(connection)
-        if self._is_serving:
-            self._loop.call_soon(self._accept)
-
-    def stop_listening(self) -> None:
-        servers, key = self._network.servers, (self.process.name, self._address[1])
-        if servers.get(key) is self:
-            del servers[key]
-        while self._backlog:
-            self._backlog.popleft().close()
+    def __repr__(self) -> str:
+        return f"<SimulatedServer {', '.join(str(each.address) for each in self._listeners)}>"
 
     def _accept(self) -> None:
-        while self._backlog:
-            connection = self._backlog.popleft()
-            host, _, port = connection.peer.rpartition(":")
-            ends = (self._address, (self._loop.getaddress(host), int(port)))
-            transport = SimulatedTransport(self._loop, connection, self._factory(), ends, server=self)
-            self._transports[transport] = None
+        for listener in self._listeners:
+            while self._is_serving and not self._is_closed and (wire := listener.accept()) is not None:
+                try:
+                    transport = SimulatedTransport(self._loop, wire, self._factory(), self)
+                    self._transports[transport] = None
+                    transport.begin()
+                except Exception as error:  # noqa: BLE001  asyncio reports it, and accepts the next connection
+                    wire.close(is_reset=True)
+                    self._loop.call_exception_handler(
+                        {"message": "Error on transport creation for incoming connection", "exception": error}
+                    )
+
+    def _arrived(self) -> None:
+        self._loop.call_soon(self._accept)
 
     def forget(self, transport: SimulatedTransport) -> None:
+        """Note that a connection is over."""
         self._transports.pop(transport, None)
         self._wake()
 
@@ -404,11 +318,9 @@ class SimulatedAsyncioServer(asyncio.AbstractServer):
                     waiter.set_result(None)
             self._waiters.clear()
 
-    # ------------------------------------------------------------------ for the process
-
     @property
-    def sockets(self) -> tuple[SocketInfo, ...]:
-        return () if self._is_closed else (SocketInfo(self._address, ("", 0)),)
+    def sockets(self) -> tuple[SimulatedSocket, ...]:
+        return () if self._is_closed else tuple(self._sockets)
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
@@ -417,25 +329,39 @@ class SimulatedAsyncioServer(asyncio.AbstractServer):
         return self._is_serving and not self._is_closed
 
     async def start_serving(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Accept connections from now on. Harmless if it does."""
         if not self._is_serving:
             self._is_serving = True
-            self._accept()
+            for listener in self._listeners:
+                listener.changed = self._arrived
+            self._arrived()
 
     async def serve_forever(self) -> None:
+        if self._forever is not None:
+            raise RuntimeError(f"server {self!r} is already being awaited on serve_forever()")
         if self._is_closed:
             raise RuntimeError(f"server {self!r} is closed")
-        await self.start_serving()
+        self.begin()
         self._forever = self._loop.create_future()
         try:
             await self._forever
-        finally:
+        except asyncio.CancelledError:
             self.close()
             await self.wait_closed()
+            raise
+        finally:
+            self._forever = None
 
     def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
-            self.stop_listening()
+            for listener in self._listeners:
+                listener.stop_listening()
+            for sock in self._sockets:
+                sock.close()
             if self._forever is not None and not self._forever.done():
                 self._forever.cancel()
             self._wake()
@@ -449,7 +375,9 @@ class SimulatedAsyncioServer(asyncio.AbstractServer):
             transport.abort()
 
     async def wait_closed(self) -> None:
-        if not self._is_closed or self._transports:
-            waiter: asyncio.Future[None] = self._loop.create_future()
-            self._waiters.append(waiter)
-            await waiter
+        # Before Python 3.12 it does not wait for the connections of a closed server.
+        if self._is_closed and (not self._transports or sys.version_info < (3, 12)):
+            return
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiters.append(waiter)
+        await waiter

@@ -13,8 +13,8 @@ from understudy.clusters.nearest_word import did_you_mean
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.virtual import machine
 from understudy.clusters.virtual.process_loop import ProcessLoop, new_process_loop
+from understudy.clusters.virtual.process_network import Addresses, ProcessNetwork, Tap
 from understudy.clusters.virtual.service import Service, check_main, name_of
-from understudy.clusters.virtual.transports import Addresses, ProcessNetwork, Tap
 
 TEST: Final = "test"
 """The name of the node that runs the test itself."""

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from understudy.clusters.virtual import blocking
-from understudy.clusters.virtual.process_loop import ProcessLoop
+from understudy.clusters.virtual.current import current_loop
 
 LIMIT_S: Final = 10
 """Processor time that one callback may take."""
@@ -35,7 +34,7 @@ def watchdog(executed: Callable[[], int]) -> Iterator[None]:
         now = executed()
         quiet_s = quiet_s + 1 if now == last else 0
         last = now
-        loop = ProcessLoop.running or blocking.current_loop()
+        loop = current_loop()
         # The exception is lost if it is raised in a function that C code calls; then the next second raises it again.
         if quiet_s >= LIMIT_S and loop is not None:
             raise NeverAwaits(

@@ -1,0 +1,382 @@
+"""Code that blocks in virtual time: main functions without `async`, threads, locks, sockets and `asyncio.run`."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import queue
+import select
+import selectors
+import socket
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from tests.understudy.clusters.virtual.subjects import SimulatedSubject
+
+pytest.importorskip("greenlet")
+
+VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="unset")
+
+
+def test_sleeping_takes_virtual_time(simulated: SimulatedSubject) -> None:
+    def main() -> tuple[int, int]:
+        wall, steady = time.time(), time.monotonic()
+        time.sleep(3600)
+        return round(time.time() - wall), round(time.monotonic() - steady)
+
+    assert simulated.run_blocking(main) == (3600, 3600)
+
+
+def test_asyncio_run_in_a_main_function(simulated: SimulatedSubject) -> None:
+    def main() -> list[object]:
+        async def case() -> str:
+            await asyncio.sleep(5)
+            return VARIABLE.get()
+
+        VARIABLE.set("of main")
+        seen: list[object] = [asyncio.run(case())]
+        with asyncio.Runner() as runner:
+            seen.append(runner.run(case()))
+            seen.append(runner.run(asyncio.sleep(1, "twice")))
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        return seen
+
+    assert simulated.run_blocking(main) == ["of main", "of main", "twice"]
+
+
+def test_a_loop_of_main_stands_still_while_main_does_something_else(simulated: SimulatedSubject) -> None:
+    def main() -> list[object]:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        ticks = list[int]()
+
+        async def ticking() -> None:
+            while True:
+                await asyncio.sleep(1)
+                ticks.append(1)
+
+        task = loop.create_task(ticking())
+        loop.run_until_complete(asyncio.sleep(3.5))
+        seen: list[object] = [len(ticks), loop.is_running()]
+        time.sleep(100)
+        seen.append(len(ticks))
+        loop.run_until_complete(asyncio.sleep(1.2))
+        seen.append(len(ticks) > 3)
+        loop.call_later(1, loop.stop)
+        loop.run_forever()
+        loop.call_soon(loop.stop)
+        with pytest.raises(RuntimeError, match="stopped before Future completed"):
+            loop.run_until_complete(asyncio.sleep(50))
+        task.cancel()
+        seen.append(asyncio.get_event_loop() is loop)
+        loop.close()
+        with pytest.raises(RuntimeError, match="Event loop is closed"):
+            loop.call_soon(print)
+        return [*seen, loop.is_closed()]
+
+    assert simulated.run_blocking(main) == [3, False, 3, True, True, True]
+
+
+def test_other_loops_than_asyncios_own_are_not_used(simulated: SimulatedSubject, monkeypatch: Any) -> None:
+    """A module named uvloop is imported after the functions were replaced, as in a project that has it."""
+    import sys  # noqa: PLC0415  for this test alone
+    import types  # noqa: PLC0415  for this test alone
+
+    from understudy.clusters.virtual import machine  # noqa: PLC0415  for this test alone
+
+    uvloop: Any = types.ModuleType("uvloop")
+
+    class Loop(asyncio.SelectorEventLoop):
+        pass
+
+    uvloop.Loop = Loop
+    monkeypatch.setitem(sys.modules, "uvloop", uvloop)
+    machine._PREPARED["uvloop"](uvloop)
+
+    def main() -> list[str]:
+        seen = list[str]()
+        for factory in (uvloop.Loop, asyncio.SelectorEventLoop, None):
+            with asyncio.Runner(loop_factory=factory) as runner:
+                seen.append(type(runner.get_loop()).__name__)
+                runner.run(asyncio.sleep(1))
+        return seen
+
+    assert simulated.run_blocking(main) == ["MainLoop"] * 3
+    real = asyncio.SelectorEventLoop()
+    assert type(real) is asyncio.SelectorEventLoop
+    real.close()
+
+
+def test_two_main_functions_have_loops_of_their_own(simulated: SimulatedSubject) -> None:
+    seen = list[str]()
+
+    def main(name: str) -> None:
+        asyncio.set_event_loop(asyncio.new_event_loop())
+        loop = asyncio.get_event_loop()
+        for _ in range(3):
+            loop.run_until_complete(asyncio.sleep(1))
+            assert asyncio.get_event_loop() is loop
+            seen.append(name)
+
+    simulated.start_blocking("one", main, "one")
+    simulated.start_blocking("other", main, "other")
+    simulated.kernel.run_for(10)
+    assert sorted(seen) == ["one"] * 3 + ["other"] * 3
+    assert seen != sorted(seen)
+
+
+def test_threads_run_while_others_wait(simulated: SimulatedSubject) -> None:
+    def main() -> list[object]:
+        seen: list[object] = []
+        gate, lock = threading.Event(), threading.RLock()
+
+        def worker(number: int) -> None:
+            gate.wait()
+            for _ in range(2):
+                with lock, lock:
+                    time.sleep(0.1)
+                    seen.append(number)
+            assert threading.current_thread().name == f"worker-{number}"
+
+        threads = [threading.Thread(target=worker, args=(each,), name=f"worker-{each}") for each in range(2)]
+        for thread in threads:
+            thread.start()
+        assert [thread.is_alive() for thread in threads] == [True, True]
+        assert len({threading.get_ident(), *(thread.ident for thread in threads)}) == 3
+        threads[0].join(1)
+        seen.append("open")
+        gate.set()
+        for thread in threads:
+            thread.join()
+        assert threading.current_thread() is threading.main_thread()
+        with pytest.raises(RuntimeError, match="only be started once"):
+            threads[0].start()
+        return [*seen, *(thread.is_alive() for thread in threads)]
+
+    result = simulated.run_blocking(main)
+    assert result[0] == "open"
+    assert sorted(map(str, result[1:5])) == ["0", "0", "1", "1"]
+    assert result[5:] == [False, False]
+
+
+def test_conditions_queues_and_pools(simulated: SimulatedSubject) -> None:
+    def main() -> list[object]:
+        jobs: queue.Queue[int | None] = queue.Queue(2)
+        seen: list[object] = []
+
+        def worker() -> None:
+            while (job := jobs.get()) is not None:
+                time.sleep(0.5)
+                seen.append(job)
+
+        def slow(number: int) -> int:
+            time.sleep(1)
+            return number
+
+        thread = threading.Thread(target=worker)
+        thread.start()
+        for number in range(4):
+            jobs.put(number)
+        jobs.put(None)
+        thread.join()
+        with pytest.raises(queue.Empty):
+            jobs.get(timeout=1)
+        condition = threading.Condition()
+        with condition:
+            seen.append(condition.wait(2))
+        semaphore = threading.Semaphore(1)
+        seen += [semaphore.acquire(timeout=1), semaphore.acquire(timeout=1)]
+        began = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            seen.append(list(pool.map(slow, range(4))))
+            failing = pool.submit(lambda: 1 / 0)
+            seen.append(type(failing.exception()).__name__)
+        seen.append(round(time.monotonic() - began))
+        return seen
+
+    expected: list[object] = [0, 1, 2, 3, False, True, False, [0, 1, 2, 3], "ZeroDivisionError", 2]
+    assert simulated.run_blocking(main) == expected
+
+
+def test_an_error_in_a_thread_is_reported(simulated: SimulatedSubject) -> None:
+    def main() -> None:
+        thread = threading.Thread(target=lambda: 1 / 0, name="failing")
+        thread.start()
+        thread.join()
+
+    simulated.run_blocking(main)
+    assert [context["message"] for context in simulated.errors] == ["Exception in thread failing"]
+
+
+def test_sockets_block_in_virtual_time(simulated: SimulatedSubject) -> None:
+    def server() -> None:
+        with socket.create_server(("0.0.0.0", 8080)) as listening:
+            while True:
+                accepted, _ = listening.accept()
+                threading.Thread(target=serve, args=(accepted,)).start()
+
+    def serve(accepted: socket.socket) -> None:
+        with accepted, accepted.makefile("rwb") as file:
+            for line in file:
+                time.sleep(1)
+                file.write(b"got " + line)
+                file.flush()
+
+    def client() -> list[object]:
+        time.sleep(0.1)
+        seen: list[object] = []
+        with socket.create_connection(("server", 8080), timeout=5) as sock:
+            sock.sendall(b"one\n")
+            seen.append(sock.recv(100))
+            sock.sendall(b"two\n")
+            sock.settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                sock.recv(100)
+            sock.settimeout(None)
+            buffer = bytearray(20)
+            seen.append(bytes(buffer[: sock.recv_into(buffer)]))
+            sock.shutdown(socket.SHUT_WR)
+            seen.append(sock.recv(100))
+            seen.append(sock.getpeername()[1])
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            sock.send(b"x")
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("server", 9999))
+        return seen
+
+    simulated.start_blocking("server", server)
+    assert simulated.run_blocking(client) == [b"got one\n", b"got two\n", b"", 8080]
+
+
+def test_selectors_wait_for_sockets_and_wake_up_by_a_pair(simulated: SimulatedSubject) -> None:
+    def main() -> list[object]:
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        seen: list[object] = []
+        with selectors.DefaultSelector() as selector:
+            selector.register(near, selectors.EVENT_READ, "near")
+            seen.append(selector.select(timeout=1))
+            threading.Timer(2, far.send, (b"wake",)).start()
+            began = time.monotonic()
+            [(key, events)] = selector.select()
+            seen += [key.data, events, round(time.monotonic() - began), near.recv(10)]
+            with pytest.raises(BlockingIOError):
+                near.recv(10)
+            selector.modify(near, selectors.EVENT_READ | selectors.EVENT_WRITE)
+            [(_, events)] = selector.select(5)
+            seen.append(events)
+            selector.unregister(near)
+        readable, writable, _ = select.select([near], [near], [], 0)
+        seen += [readable, writable == [near]]
+        poll = select.poll()
+        poll.register(near, select.POLLIN)
+        seen.append(poll.poll(100))
+        far.close()
+        seen.append([event for _, event in poll.poll(100)])
+        seen.append(near.recv(10))
+        near.close()
+        return seen
+
+    assert simulated.run_blocking(main) == [
+        [],
+        "near",
+        selectors.EVENT_READ,
+        2,
+        b"wake",
+        selectors.EVENT_WRITE,
+        [],
+        True,
+        [],
+        [select.POLLIN],
+        b"",
+    ]
+
+
+def test_a_socket_connects_without_blocking(simulated: SimulatedSubject) -> None:
+    def server() -> None:
+        with socket.create_server(("0.0.0.0", 8080)) as listening:
+            listening.accept()
+            time.sleep(1_000)
+
+    def client() -> list[object]:
+        time.sleep(0.1)
+        codes = list[object]()
+        for port in (8080, 9999):
+            sock = socket.socket()
+            sock.setblocking(False)
+            first = sock.connect_ex(("server", port))
+            _, writable, _ = select.select([], [sock], [], 5)
+            codes.append((first, writable == [sock], sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)))
+            sock.close()
+        return codes
+
+    import errno  # noqa: PLC0415  for this test alone
+
+    simulated.start_blocking("server", server)
+    assert simulated.run_blocking(client) == [
+        (errno.EINPROGRESS, True, 0),
+        (errno.EINPROGRESS, True, errno.ECONNREFUSED),
+    ]
+
+
+def test_a_killed_process_runs_none_of_its_finally_blocks(simulated: SimulatedSubject) -> None:
+    seen = list[str]()
+
+    def main() -> None:
+        try:
+            time.sleep(100)
+        finally:
+            seen.append("finally")
+
+    loop = simulated.start_blocking("victim", main)
+    simulated.kernel.run_for(1)
+    loop.process.kill()
+    simulated.kernel.run_for(1_000)
+    assert seen == []
+
+
+def test_a_function_in_an_executor_sleeps_while_the_loop_runs(simulated: SimulatedSubject) -> None:
+    async def case() -> list[object]:
+        began = time.monotonic()
+
+        def works() -> int:
+            before = time.monotonic()
+            time.sleep(2)
+            return round(time.monotonic() - before)
+
+        slept = asyncio.create_task(asyncio.to_thread(works))
+        await asyncio.sleep(1)
+        seen: list[object] = [slept.done(), await slept, round(time.monotonic() - began)]
+        waiting = asyncio.create_task(asyncio.to_thread(time.sleep, 50))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        return seen
+
+    assert simulated.run(case) == [False, 2, 2]
+
+
+def test_without_greenlets_a_function_in_an_executor_may_sleep(
+    simulated: SimulatedSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("understudy.clusters.virtual.blocking.greenlet", None)
+
+    async def case() -> list[object]:
+        def works() -> int:
+            before = time.monotonic()
+            time.sleep(2)
+            return round(time.monotonic() - before)
+
+        began = time.monotonic()
+        seen: list[object] = [await asyncio.to_thread(works), round(time.monotonic() - began)]
+        with pytest.raises(RuntimeError, match=r"kafka-understudy\[blocking\]"):
+            await asyncio.to_thread(queue.Queue[int]().get)
+        return seen
+
+    assert simulated.run(case) == [2, 2]
