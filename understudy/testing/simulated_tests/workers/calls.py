@@ -147,8 +147,9 @@ def call(test: SimulatedTest, args: tuple[Any, ...], named: dict[str, Any]) -> N
         )
     caller = pytest_caller if pytest_caller is not None else _plain_caller(test, args, named)
     bound = BoundTest(test, args, named, caller, caller.options.page)
-    if serving.line is not None:
-        serving.line.serve(bound)
+    if (line := serving.line) is not None:
+        bound.page = line.begun.page if line.begun is not None else ""
+        line.serve(bound)
     else:
         _run_seeds(bound, caller)
 
