@@ -7,6 +7,7 @@ executor may only sleep: its result is there later, by the time that it has slep
 from __future__ import annotations
 
 import asyncio
+import ctypes
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
@@ -30,6 +31,8 @@ SYSTEM_CALL_S: Final = 0.000_2
 
 _loop_of_greenlet: dict[Any, ProcessLoop] = {}
 """The code that blocks, also of killed processes: a greenlet that is dropped would run its `finally:`."""
+_locals_of_greenlet: dict[Any, dict[str, Any]] = {}
+"""What `threading.local` objects hold for each blocking code that waits; see `_exchange_locals`."""
 _is_executing = False
 """Whether a function runs that cannot wait, for want of greenlets."""
 _slept_s = 0.0
@@ -41,6 +44,11 @@ def current_code() -> Any:
         return None
     own = greenlet.getcurrent()
     return own if own in _loop_of_greenlet else None
+
+
+def can_wait() -> bool:
+    """Whether this Python has greenlets, so that blocking code can wait and threads can run."""
+    return greenlet is not None
 
 
 def slept_s() -> float:
@@ -61,7 +69,7 @@ def spawn(loop: ProcessLoop, run: Callable[[], object]) -> Any:
         try:
             run()
         finally:
-            _loop_of_greenlet.pop(own, None)
+            del _loop_of_greenlet[own]
 
     own = greenlet.greenlet(begin)
     own.gr_context = loop.process.context.copy()
@@ -102,11 +110,30 @@ def _enter(own: Any) -> None:
     running, Current.running = Current.running, None
     Current.blocked = _loop_of_greenlet[own]
     own.parent = greenlet.getcurrent()
+    outer = _exchange_locals(_locals_of_greenlet.pop(own, {}))
     try:
         own.switch()
     finally:
+        inner = _exchange_locals(outer)
+        if own in _loop_of_greenlet:
+            _locals_of_greenlet[own] = inner
         Current.running, Current.blocked = running, None
         asyncio._set_running_loop(before)
+
+
+_thread_dict = ctypes.pythonapi.PyThreadState_GetDict
+_thread_dict.restype = ctypes.c_void_p  # a borrowed reference
+
+
+def _exchange_locals(new: dict[str, Any]) -> dict[str, Any]:
+    """Let `threading.local` objects hold something else, and return what they held.
+
+    CPython keeps it in the dictionary of the operating system's thread, under a key for each object.
+    """
+    state: dict[Any, Any] = ctypes.cast(_thread_dict(), ctypes.py_object).value
+    held = {key: state.pop(key) for key in [*state] if isinstance(key, str) and key.startswith("thread.local.")}
+    state.update(new)
+    return held
 
 
 def wait_for(loop: ProcessLoop, future: asyncio.Future[Any], call: str, timeout_s: float | None = None) -> bool:

@@ -1,7 +1,8 @@
 """Threads, locks and thread-local identity of code that blocks: greenlets in place of the operating system's threads.
 
 Conditions, events, semaphores, queues and executors of Python's library are made of locks and threads, so they work
-unchanged once these do. Only code that blocks itself may start a thread: in a coroutine it is refused.
+unchanged once these do. Without greenlets a thread is
+refused. A coroutine may start one, as anyio does, and may not wait for it.
 """
 
 from __future__ import annotations
@@ -175,7 +176,8 @@ def _start_new_thread(original: Callable[..., Any], *given: Any, **named: Any) -
 
 
 def _refuse_thread() -> None:
-    refusal("a thread", "use a task, or asyncio.to_thread, which runs a function in the loop")
+    hint = "use threading.Thread" if blocking.can_wait() else f"use a task, or {blocking.NEEDS_GREENLET}"
+    refusal("a thread", hint)
 
 
 def _replace_method(name: str, simulated: Callable[..., Any]) -> None:
@@ -193,7 +195,7 @@ def _start(original: Callable[..., None], thread: Any) -> None:
     if loop is None:
         original(thread)
         return
-    if blocking.current_code() is None:
+    if not blocking.can_wait():
         _refuse_thread()
     if hasattr(thread, "understudy"):
         raise RuntimeError("threads can only be started once")

@@ -49,6 +49,8 @@ _MAC: Final = 0x02_00_0A_00_00_01
 _WALL_CLOCKS: Final = (time.CLOCK_REALTIME, getattr(time, "CLOCK_TAI", None), 5)
 """The clocks that show the date; 5 is Linux's CLOCK_REALTIME_COARSE."""
 
+_IGNORED_BY_DEFAULT: Final = (signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH)
+
 _entropy = random.Random(0)
 _numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
 """The numbers of futures that were not made by the loop, by their addresses."""
@@ -271,7 +273,7 @@ def _set_signal(loop: ProcessLoop, signalnum: int, handler: Any) -> Any:
     if handler == signal.SIG_IGN:
         loop.signal_handlers[number] = lambda: None
     elif callable(handler) and handler is not signal.default_int_handler:
-        loop.signal_handlers[number] = lambda: handler(number, None)
+        loop.signal_handlers[number] = lambda: _handle(handler, number)
     else:
         loop.signal_handlers.pop(number, None)
     return before
@@ -283,10 +285,22 @@ def _get_signal(loop: ProcessLoop, signalnum: int) -> Any:
     return loop.signal_settings.get(number, default)
 
 
+def _handle(handler: Callable[[int, None], object], number: int) -> None:
+    """Call a handler that `signal.signal` has set. A KeyboardInterrupt of it ends this process, and not the run."""
+    try:
+        handler(number, None)
+    except KeyboardInterrupt:
+        raise SystemExit(128 + number) from None
+
+
 def _raise_signal(loop: ProcessLoop, signalnum: int) -> None:
     """As `signal.raise_signal`; a signal that ends the process by default raises SystemExit in its code."""
-    if not loop.deliver(int(signalnum)):
-        raise SystemExit(128 + int(signalnum))
+    number = int(signalnum)
+    setting = loop.signal_settings.get(number)
+    if callable(setting) and setting is not signal.default_int_handler:
+        _handle(setting, number)
+    elif not loop.deliver(number) and number not in _IGNORED_BY_DEFAULT:
+        raise SystemExit(128 + number)
 
 
 def _kill(loop: ProcessLoop, pid: int, signalnum: int) -> None:

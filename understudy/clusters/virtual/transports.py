@@ -242,7 +242,6 @@ class SimulatedTransport(asyncio.Transport):
             self._is_lost = self._is_closing = True
             self._buffer.clear()
             self._buffered = 0
-            self._wire.close(is_reset=True)
             self._loop.call_soon(self._call_lost, error)
 
     def _lose(self, error: Exception) -> None:

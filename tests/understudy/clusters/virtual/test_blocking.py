@@ -203,6 +203,30 @@ def test_conditions_queues_and_pools(simulated: SimulatedSubject) -> None:
     assert simulated.run_blocking(main) == expected
 
 
+def test_each_thread_has_locals_of_its_own(simulated: SimulatedSubject) -> None:
+    local = threading.local()
+
+    def main() -> list[str]:
+        seen = list[str]()
+
+        def worker(name: str) -> None:
+            seen.append(getattr(local, "name", "none"))
+            local.name = name
+            time.sleep(1)
+            seen.append(local.name)
+
+        local.name = "main"
+        threads = [threading.Thread(target=worker, args=(name,)) for name in ("one", "two")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return [*sorted(seen), local.name]
+
+    assert simulated.run_blocking(main) == ["none", "none", "one", "two", "main"]
+    assert not hasattr(local, "name")
+
+
 def test_an_error_in_a_thread_is_reported(simulated: SimulatedSubject) -> None:
     def main() -> None:
         thread = threading.Thread(target=lambda: 1 / 0, name="failing")

@@ -150,7 +150,7 @@ def test_closing_sends_what_was_written_and_drops_what_comes_later(subject: Subj
     assert subject.run(case) == (3_000_000, ["made", "lost"])
 
 
-def test_aborting_resets_the_connection(subject: Subject) -> None:
+def test_aborting_with_unread_bytes_resets_the_connection(subject: Subject) -> None:
     async def case() -> list[object]:
         async def reads(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"unread by the client")

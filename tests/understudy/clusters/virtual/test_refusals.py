@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread as _thread_module
 import asyncio
 import concurrent.futures
 import multiprocessing
@@ -30,9 +31,12 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "time.sleep() in a coroutine": (lambda: time.sleep(1), "await asyncio.sleep() instead"),
-    "a thread": (lambda: threading.Thread(target=print).start(), "asyncio.to_thread"),
-    "a thread of a timer": (lambda: threading.Timer(1, print).start(), "asyncio.to_thread"),
-    "a thread of a pool": (lambda: concurrent.futures.ThreadPoolExecutor().submit(print), "asyncio.to_thread"),
+    "the end of a thread": (lambda: _thread().join(), "await an asynchronous function"),
+    "the result of a pool": (
+        lambda: concurrent.futures.ThreadPoolExecutor().submit(time.sleep, 1).result(),
+        "await an",
+    ),
+    "a thread of the module _thread": (lambda: _thread_module.start_new_thread(print, ()), "use threading.Thread"),
     "a child process": (lambda: subprocess.run(["true"], check=True), "cluster.start"),
     "a process of multiprocessing": (lambda: multiprocessing.Process(target=print).start(), "cluster.start"),
     "a process of a spawn context": (
@@ -70,6 +74,16 @@ def _listening_connect() -> None:
         client.connect(listening.getsockname())
 
 
+def _thread() -> threading.Thread:
+    thread = threading.Thread(target=time.sleep, args=(1,))
+    thread.start()
+    return thread
+
+
+def _pool() -> concurrent.futures.Executor:
+    return concurrent.futures.ThreadPoolExecutor()
+
+
 def _selector() -> selectors.BaseSelector:
     selector = selectors.DefaultSelector()
     selector.register(socket.socketpair()[0], selectors.EVENT_READ)
@@ -93,6 +107,26 @@ def test_a_call_that_cannot_be_simulated_is_refused(what: str, simulated: Simula
         simulated.run(case)
     assert hint in str(caught.value)
     assert f"called at {__file__}:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        lambda: threading.Thread(target=print).start(),
+        lambda: threading.Timer(1, print).start(),
+        lambda: concurrent.futures.ThreadPoolExecutor().submit(print),
+    ],
+)
+def test_without_greenlets_a_thread_is_refused(
+    start: Callable[[], Any], simulated: SimulatedSubject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("understudy.clusters.virtual.blocking.greenlet", None)
+
+    async def case() -> None:
+        start()
+
+    with pytest.raises(NotSimulated, match=r"a thread cannot be simulated.*kafka-understudy\[blocking\]"):
+        simulated.run(case)
 
 
 async def _tls() -> None:
