@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from understudy.brokers.broker import KafkaBroker
 from understudy.brokers.config.reading import read_config
@@ -48,6 +49,7 @@ class SimulatedBroker(ArmsAnswers):
         self.should_run = False
         """Whether it is started again when it ends by itself, as a supervisor would do."""
         self.is_stopping = False
+        self._role = ""
         self._environment = environment
         self._config = read_config(properties)
         self.session_timeout_ms = self._config.zookeeper_session_timeout_ms
@@ -248,8 +250,17 @@ class SimulatedBroker(ArmsAnswers):
         if not self.is_running:
             raise ClusterError(f"{fault} was not injected: {self.name} is not running")
 
+    @contextmanager
+    def found_as(self, role: str) -> Iterator[None]:
+        """Record the faults of a block with the role by which the broker was found."""
+        self._role = role
+        try:
+            yield
+        finally:
+            self._role = ""
+
     def _record(self, fault: str) -> None:
-        role = "controller" if self._environment.controller_id() == self.id else ""
+        role = self._role or ("controller" if self._environment.controller_id() == self.id else "")
         self._environment.record_fault(fault, self.name, role)
 
     # ------------------------------------------------------------------ the end of a process

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from understudy.clusters.answers import AnswerHandle, arm_at, armed_answer
 from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut
+from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.local_broker import LocalBroker
@@ -36,6 +37,20 @@ class Before:
     controller_epoch: int = 0
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, now: ClusterPicture) -> Before:
+        """The roles in the state of a cluster."""
+        leaders = {key: found.state.leader_and_isr.leader for key, found in now.partitions.items() if found.state}
+        return cls(now.controller_epoch, {key: int(leader) for key, leader in leaders.items()})
+
+    def remember(self, broker_id: int, now: ClusterPicture) -> None:
+        """Remember the roles that a broker has now."""
+        if now.controller == broker_id:
+            self.controller_epoch = now.controller_epoch
+        for key, partition in now.partitions.items():
+            if partition.state is not None and partition.state.leader_and_isr.leader == broker_id:
+                self.leaders[key] = broker_id
+
 
 @dataclass(frozen=True, slots=True)
 class Condition(Generic[T]):
@@ -47,7 +62,33 @@ class Condition(Generic[T]):
     """
 
     what: str
-    evaluate: Callable[[ClusterUnderTest], T | None]
+    evaluate: Callable[[Any], T | None]
+
+
+class Observed(Protocol):
+    """What conditions read of a cluster under test, on processes or in virtual time."""
+
+    @property
+    def before(self) -> Before: ...
+
+    def picture(self) -> ClusterPicture:
+        """Read the state of the cluster in ZooKeeper now."""
+
+    def faults(self) -> tuple[RecordedFault, ...]:
+        """The faults that the event logs record for this test, in order of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerCondition:
+    """A condition that finds a broker, which `wait_for` returns.
+
+    Attributes:
+        what: as in `Condition`.
+        find: returns the id and the role of the broker, or None while there is none.
+    """
+
+    what: str
+    find: Callable[[Observed], tuple[int, str] | None]
 
 
 class ClusterUnderTest:
@@ -167,10 +208,8 @@ class ClusterUnderTest:
                 self.create_topic(topic, partitions)
         self.local.settle()
         self.local.record_step(TEST_BEGUN, test)
-        now = self.local.picture()
-        leaders = {key: found.state.leader_and_isr.leader for key, found in now.partitions.items() if found.state}
         self.local.answers.clear()
-        self.before = Before(now.controller_epoch, {key: int(leader) for key, leader in leaders.items()})
+        self.before = Before.of(self.local.picture())
 
     def undo_faults(self) -> None:
         """Disarm every point and answer, heal every link, resume each paused broker, and start each that is down."""
@@ -186,6 +225,10 @@ class ClusterUnderTest:
                 broker.process.should_run = True  # arming a crash had set this to False
             else:
                 broker.start()
+
+    def picture(self) -> ClusterPicture:
+        """Read the state of the cluster in ZooKeeper now."""
+        return self.local.picture()
 
     # -- addresses and brokers
 
@@ -323,13 +366,7 @@ class ClusterUnderTest:
         Raises:
             AssertionError: there is no such record. The message lists the faults that are recorded.
         """
-        found = faults_of_test(self.directory)
-        if any(each.matches(fault, role, broker, point) for each in found.faults):
-            return
-        wanted = {"role": role, "broker": broker, "point": point}
-        asked = ", ".join([repr(fault), *(f"{key}={value!r}" for key, value in wanted.items() if value is not None)])
-        recorded = "\n".join(["recorded in this test:", *found.lines()]) if found.faults else "none is recorded"
-        raise AssertionError(f"no fault {asked} was injected; {recorded}")
+        faults_of_test(self.directory).assert_injected(fault, role, broker, point)
 
     def assert_answers_given(self) -> None:
         """Fail if a broker has never given an answer that this test has armed (`broker.answer`).
@@ -345,13 +382,22 @@ class ClusterUnderTest:
 
     # -- waiting
 
-    def wait_for(self, condition: Condition[T], timeout_s: float = WAIT_TIMEOUT_S) -> T:
+    @overload
+    def wait_for(self, condition: BrokerCondition, timeout_s: float = WAIT_TIMEOUT_S) -> LocalBroker: ...
+
+    @overload
+    def wait_for(self, condition: Condition[T], timeout_s: float = WAIT_TIMEOUT_S) -> T: ...
+
+    def wait_for(self, condition: BrokerCondition | Condition[Any], timeout_s: float = WAIT_TIMEOUT_S) -> Any:
         """Wait until a condition of `understudy.clusters.testing.conditions` is true, and return its value.
 
         Raises:
             WaitTimedOut: it was not true within `timeout_s`. The message has the condition and the cluster's state.
             ClusterError: meanwhile a broker ended although no fault was injected into it.
         """
+        if isinstance(condition, BrokerCondition):
+            broker_id, role = self.wait_until(lambda: condition.find(self), condition.what, timeout_s)
+            return self.broker(broker_id, role=role)
         return self.wait_until(lambda: condition.evaluate(self), condition.what, timeout_s)
 
     def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> T:
@@ -404,9 +450,4 @@ class ClusterUnderTest:
 
     def _remember_roles(self, broker_id: int) -> None:
         """Remember the roles that the broker has now, for `controller_change` and `leader_change`."""
-        now = self.local.picture()
-        if now.controller == broker_id:
-            self.before.controller_epoch = now.controller_epoch
-        for key, partition in now.partitions.items():
-            if partition.state is not None and partition.state.leader_and_isr.leader == broker_id:
-                self.before.leaders[key] = broker_id
+        self.before.remember(broker_id, self.local.picture())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -75,15 +76,29 @@ class FaultsOfTest:
             for fault in self.faults
         ]
 
+    def assert_injected(self, fault: str, role: str | None, broker: int | None, point: str | None) -> None:
+        """Raise AssertionError, with the recorded faults, unless one of them is as described; None stands for any."""
+        if any(each.matches(fault, role, broker, point) for each in self.faults):
+            return
+        wanted = {"role": role, "broker": broker, "point": point}
+        asked = ", ".join([repr(fault), *(f"{key}={value!r}" for key, value in wanted.items() if value is not None)])
+        recorded = "\n".join(["recorded in this test:", *self.lines()]) if self.faults else "none is recorded"
+        raise AssertionError(f"no fault {asked} was injected; {recorded}")
+
+
+def faults_among(records: Iterable[Envelope], begun_ms: float) -> FaultsOfTest:
+    """Return the faults in the records of a test that began at `begun_ms`."""
+    found = (_fault(record) for record in records if record.wall_ms >= begun_ms)
+    faults = sorted((fault for fault in found if fault is not None), key=lambda fault: fault.wall_ms)
+    return FaultsOfTest(begun_ms=begun_ms, faults=tuple(faults))
+
 
 def faults_of_test(run_folder: Path) -> FaultsOfTest:
     """Read the faults since the last test began in a run. The run's cluster may still be running."""
     folders = [run_folder / "testbed" / "events", *run_folder.glob("broker-*/events")]
     records = read([folder for folder in folders if folder.is_dir()]).records
     begun_ms = max((record.wall_ms for record in records if _begins_a_test(record)), default=0.0)
-    found = (_fault(record) for record in records if record.wall_ms >= begun_ms)
-    faults = sorted((fault for fault in found if fault is not None), key=lambda fault: fault.wall_ms)
-    return FaultsOfTest(begun_ms=begun_ms, faults=tuple(faults))
+    return faults_among(records, begun_ms)
 
 
 def describe_run(run_folder: Path) -> str:

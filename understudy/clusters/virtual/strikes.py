@@ -72,6 +72,7 @@ class Strikes:
         self._strike = strike
         self._armed: dict[str, _Armed] = {}
         self._counting: list[_Armed] = []
+        self._missed: list[str] = []
         self._reached: dict[str, int] = {}
         self._loop: ProcessLoop | None = None
         self._is_foreign: dict[str, bool] = {}
@@ -88,13 +89,18 @@ class Strikes:
         self._counting.append(_Armed(count, _checked(action, count, "after_awaits"), for_s))
         self._hook()
 
-    def not_reached(self) -> list[str]:
+    def missed(self) -> list[str]:
         """What was armed and has not happened, in words."""
+        return [*self._missed, *self.not_reached()]
+
+    def not_reached(self) -> list[str]:
+        """What is armed now, in words."""
         reached = ", ".join(f"{name!r} ({times} times)" for name, times in self._reached.items()) or "none"
         points = [f"the point {point!r} was not reached; reached were {reached}" for point in self._armed]
         return points + [f"{each.left} awaits more were needed to {each.action} it" for each in self._counting]
 
     def disarm(self) -> None:
+        self._missed += self.not_reached()
         self._armed.clear()
         self._counting.clear()
 

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, overload
 
 from understudy.clusters.answers import AnswerHandle, arm_at, armed_answer
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut
 from understudy.clusters.findings import in_words
-from understudy.clusters.simulated.broker import SimulatedBroker
+from understudy.clusters.picture import ClusterPicture
+from understudy.clusters.simulated.clocks import EPOCH_MS
+from understudy.clusters.testing.cluster_under_test import Before, BrokerCondition, Condition
+from understudy.clusters.testing.faults import RecordedFault, faults_among
 from understudy.clusters.virtual.service import Service
 from understudy.clusters.virtual.world import VirtualWorld
 from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
 from understudy.foundation.wire.request_channel import RequestTimedOut
+from understudy.testing.simulated_tests.broker import SimulatedTestBroker
 from understudy.testing.simulated_tests.cluster_history import ClusterHistory
 from understudy.testing.simulated_tests.fault_injector import FaultInjector
 
@@ -38,99 +42,6 @@ _PREVENTED: Final = frozenset(
 """Answers to CreateTopics while the controller moves, or brokers are down."""
 
 
-class SimulatedTestBroker:
-    """One broker of the simulation. The faults act at once; `start`, `stop` and `restart` are awaited."""
-
-    def __init__(self, cluster: SimulatedTestCluster, broker: SimulatedBroker) -> None:
-        self._cluster = cluster
-        self._broker = broker
-        self.id = int(broker.id)
-        self.name = broker.name
-        self.address = cluster.address_of(broker.name)
-
-    def __repr__(self) -> str:
-        return f"<{self.name} {'running' if self.is_running else 'not running'}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SimulatedTestBroker) and other.id == self.id
-
-    def __hash__(self) -> int:
-        return self.id
-
-    @property
-    def is_running(self) -> bool:
-        return self._broker.is_running
-
-    @property
-    def is_paused(self) -> bool:
-        return self._broker.is_paused
-
-    def kill(self, for_s: float | None = None) -> None:
-        """Kill it (SIGKILL), and start it again after `for_s` seconds; None leaves it to `start`."""
-        self._broker.kill()
-        self._later(for_s, self._broker.begin_start)
-
-    def pause(self, for_s: float | None = None) -> None:
-        """Pause it (SIGSTOP) until `resume`, or for `for_s` seconds."""
-        self._broker.pause()
-        self._later(for_s, self._broker.resume_if_paused)
-
-    def resume(self) -> None:
-        self._broker.resume()
-
-    def isolate(self, for_s: float | None = None) -> None:
-        """Hold everything between it and all other nodes, until `heal`, or for `for_s` seconds."""
-        self._broker.isolate()
-        self._later(for_s, self.heal)
-
-    def heal(self) -> None:
-        self._broker.heal()
-
-    def depose(self) -> None:
-        self._broker.depose()
-
-    def lose_power(self, for_s: float | None = None) -> None:
-        """Turn its machine off, which loses what its disk has not flushed, and on again after `for_s` seconds."""
-        self._broker.lose_power()
-        self._later(for_s, self._broker.begin_start)
-
-    def expire_session(self) -> None:
-        self._broker.expire_session()
-
-    def arm(self, point: str, action: str) -> None:
-        self._broker.arm(point, action)
-
-    def answer(self, api: str, error: str = Errors.NONE.name, **options: Any) -> AnswerHandle:
-        """Arm an answer at this broker. See `ArmsAnswers.answer`."""
-        return self._broker.answer(api, error, **options)
-
-    async def start(self) -> None:
-        """Start it, and wait until it serves requests."""
-        if self.is_running:
-            raise ClusterError(f"{self.name} cannot be started: it is running")
-        broker = self._broker
-        await self._cluster.wait_until(lambda: broker.session_id is None, f"the old session of {self.name} is gone")
-        broker.begin_start()
-        await self._cluster.wait_until(lambda: broker.is_serving, f"{self.name} serves requests")
-
-    async def stop(self) -> None:
-        """Stop it by a controlled shutdown, and wait until its process has ended."""
-        if not self.is_running:
-            raise ClusterError(f"stop was not injected: {self.name} is not running")
-        self._broker.resume_if_paused()
-        self._broker.begin_stop()
-        await self._cluster.wait_until(lambda: not self.is_running, f"{self.name} has stopped")
-
-    async def restart(self) -> None:
-        if self.is_running:
-            await self.stop()
-        await self.start()
-
-    def _later(self, for_s: float | None, action: Callable[[], None]) -> None:
-        if for_s is not None:
-            self._cluster.world.after(for_s, action)
-
-
 class SimulatedTestCluster:
     """The brokers, services and faults of one run of a test.
 
@@ -139,6 +50,7 @@ class SimulatedTestCluster:
         world: the processes of the test beside the brokers.
         injector: injects what the seed draws.
         history: what passes between the clients of the test and the brokers.
+        before: the roles that conditions compare with, as in `ClusterUnderTest`.
     """
 
     history: ClusterHistory
@@ -148,7 +60,18 @@ class SimulatedTestCluster:
         self.simulated = world.cluster
         self.seed = world.cluster.seed
         self.injector: FaultInjector | None = None
-        self._brokers = {int(broker.id): SimulatedTestBroker(self, broker) for broker in world.cluster.brokers}
+        self.before = Before()
+
+    def begin_test(self, injector: FaultInjector) -> None:
+        """Remember the roles of the brokers now, for the conditions of `wait_for`."""
+        self.injector = injector
+        self.before = Before.of(self.picture())
+        self.simulated.before_fault = self._remember_roles
+
+    def _remember_roles(self, target: str) -> None:
+        for broker in self.simulated.brokers:
+            if broker.name == target:
+                self.before.remember(broker.id, self.picture())
 
     # -- addresses and roles
 
@@ -163,25 +86,30 @@ class SimulatedTestCluster:
     @property
     def brokers(self) -> tuple[SimulatedTestBroker, ...]:
         """Every broker, in order of id, running or not."""
-        return tuple(self._brokers.values())
+        return tuple(map(self.broker, self.broker_ids))
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        return tuple(self._brokers)
+        return tuple(map(int, self.simulated.broker_ids))
 
-    def broker(self, broker_id: int) -> SimulatedTestBroker:
-        return self._brokers[int(self.simulated.broker(broker_id).id)]
+    def broker(self, broker_id: int, *, role: str = "") -> SimulatedTestBroker:
+        """Return the broker with this id. Raises ClusterError if there is none.
+
+        Args:
+            role: the role by which it was found, for the event log.
+        """
+        return SimulatedTestBroker(self, self.simulated.broker(broker_id), role)
 
     def controller(self) -> SimulatedTestBroker:
         """The broker that owns `/controller`. Raises ClusterError if there is none at this moment."""
-        return self.broker(self.simulated.controller().id)
+        return self.broker(self.simulated.controller().id, role="controller")
 
     def controller_id(self) -> int | None:
         return self.simulated.controller_id()
 
     def leader(self, topic: str, partition: int = 0) -> SimulatedTestBroker:
         """The partition's leader. Raises ClusterError if it has none at this moment."""
-        return self.broker(self.simulated.leader(topic, partition).id)
+        return self.broker(self.simulated.leader(topic, partition).id, role=f"leader of {topic}-{partition}")
 
     def leader_id(self, topic: str, partition: int = 0) -> int | None:
         return self.simulated.leader_id(topic, partition)
@@ -195,7 +123,7 @@ class SimulatedTestCluster:
         found = [broker for broker in self.isr(topic, partition) if broker != leader]
         if not found:
             raise ClusterError(f"the ISR of {topic}-{partition} has no follower at this moment")
-        return self.broker(found[0])
+        return self.broker(found[0], role=f"follower of {topic}-{partition}")
 
     # -- topics and services
 
@@ -216,7 +144,7 @@ class SimulatedTestCluster:
             ApiError: it is refused for another reason.
             WaitTimedOut: a fault has prevented it for a minute.
         """
-        replicas = min(3, len(self._brokers)) if replication_factor is None else replication_factor
+        replicas = min(3, len(self.broker_ids)) if replication_factor is None else replication_factor
         until_ms = self.simulated.now_ms + WAIT_TIMEOUT_S * 1000
         existed = name in self.simulated.znodes.topics()
         prevented: Exception | None = None
@@ -233,7 +161,7 @@ class SimulatedTestCluster:
             except ApiError as error:
                 if error.error is Errors.TOPIC_ALREADY_EXISTS and not existed:
                     break  # by a request that had no answer
-                if error.error not in _PREVENTED or replicas > len(self._brokers):
+                if error.error not in _PREVENTED or replicas > len(self.broker_ids):
                     raise
                 prevented = error
             await asyncio.sleep(_STEP_S)
@@ -279,7 +207,79 @@ class SimulatedTestCluster:
         """
         return self.world.start(main, args, named, name, restarts)
 
+    @property
+    def services(self) -> Mapping[str, Service]:
+        """The services by name."""
+        return self.world.services
+
+    # -- faults
+
+    def crash_at(self, point: str, broker: SimulatedTestBroker | None = None) -> SimulatedTestBroker:
+        """Crash a broker when its controller next reaches a named point; `wait_for(point_reached(point))` waits.
+
+        Args:
+            broker: None for the controller.
+
+        Raises:
+            ClusterError: there is no such point, or no controller at this moment.
+        """
+        return self._arm(point, "crash", broker)
+
+    def pause_at(self, point: str, broker: SimulatedTestBroker | None = None) -> SimulatedTestBroker:
+        """Pause a broker when its controller next reaches a named point. As `crash_at`; `resume` ends the pause."""
+        return self._arm(point, "pause", broker)
+
+    def _arm(self, point: str, action: str, broker: SimulatedTestBroker | None) -> SimulatedTestBroker:
+        chosen = broker or self.controller()
+        chosen.arm(point, action)
+        return chosen
+
+    def picture(self) -> ClusterPicture:
+        """Read the state of the cluster in ZooKeeper now."""
+        return self.simulated.picture()
+
+    def faults(self) -> tuple[RecordedFault, ...]:
+        """The faults that were injected so far, by hand and by the seed, in order of time."""
+        return faults_among(self.simulated.records(), EPOCH_MS).faults
+
+    def assert_injected(
+        self, fault: str, *, role: str | None = None, broker: int | None = None, point: str | None = None
+    ) -> None:
+        """Fail if a fault was not injected. The arguments are as in `ClusterUnderTest.assert_injected`.
+
+        Raises:
+            AssertionError: there is no such fault. The message lists those that were injected.
+        """
+        faults_among(self.simulated.records(), EPOCH_MS).assert_injected(fault, role, broker, point)
+
+    def not_injected(self) -> list[str]:
+        """What the test has armed by hand at brokers and services and has not happened, in words."""
+        answers = [answer.missed for answer in self.simulated.answers if not answer.hits]
+        strikes = [
+            f"{service.name}: {missed}" for service in self.services.values() for missed in service.strikes.missed()
+        ]
+        return answers + strikes
+
     # -- time
+
+    @overload
+    async def wait_for(self, condition: BrokerCondition, timeout_s: float = ...) -> SimulatedTestBroker: ...
+
+    @overload
+    async def wait_for(self, condition: Condition[T], timeout_s: float = ...) -> T: ...
+
+    async def wait_for(
+        self, condition: BrokerCondition | Condition[Any], timeout_s: float = WAIT_TIMEOUT_S
+    ) -> SimulatedTestBroker | Any:
+        """Wait until a condition of `understudy.testing`, such as `controller_change()`, is true; return its value.
+
+        Raises:
+            WaitTimedOut: it was not true within `timeout_s` virtual seconds.
+        """
+        if isinstance(condition, BrokerCondition):
+            found = await self.wait_until(lambda: condition.find(self), condition.what, timeout_s)
+            return self.broker(found[0], role=found[1])
+        return await self.wait_until(lambda: condition.evaluate(self), condition.what, timeout_s)
 
     async def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> T:
         """Wait until a function of the test is true, and return its value.
@@ -318,3 +318,13 @@ class SimulatedTestCluster:
     def answer(self, api: str, error: str = Errors.NONE.name, **options: Any) -> AnswerHandle:
         """Arm an answer at every broker. See `ClusterUnderTest.answer`."""
         return arm_at(self.simulated.brokers, armed_answer(api, error, **options), self.simulated.answers)
+
+    async def given(self, answer: AnswerHandle, hits: int | None = None, timeout_s: float = WAIT_TIMEOUT_S) -> int:
+        """Wait until an armed answer was given a number of times, by default as often as it is armed for.
+
+        Raises:
+            WaitTimedOut: it was given less often within `timeout_s` virtual seconds.
+        """
+        wanted = answer.answer.times if hits is None else hits
+        what = f"{answer.broker} has given {wanted} times the answer {answer.answer}"
+        return await self.wait_until(lambda: answer.hits if answer.hits >= wanted else None, what, timeout_s)

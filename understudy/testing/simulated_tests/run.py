@@ -156,7 +156,7 @@ class TestRun:
         outcome = self.outcome
         outcome.began_ms = began_ms = self.cluster.now_ms
         injector = FaultInjector(self.world, self.faults)
-        self.test_cluster.injector = injector
+        self.test_cluster.begin_test(injector)
         context = self.loop.process.context
         coroutine = self._test(self.test_cluster, *self._args, **self._named)
         task = self.loop.create_task(coroutine, name="test", context=context.copy())
@@ -172,6 +172,13 @@ class TestRun:
             self._add(verdict.of_test(self.error, self.world, ended_ms))
         elif stuck is None:
             self._add(*verdict.left_over(self._watch, self.loop, task, ended_ms))
+            missed = self.test_cluster.not_injected()
+            self._add(
+                *(
+                    Problem(FailureKind.TEST, ended_ms, f"what the test has armed has not happened: {each}")
+                    for each in missed
+                )
+            )
         return injector
 
     # ------------------------------------------------------------------ the verdict
