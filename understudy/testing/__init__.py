@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from understudy.clusters.testing.conditions import point_reached as point_reached
     from understudy.clusters.testing.faults import RecordedFault as RecordedFault
     from understudy.testing.points import point as point
+    from understudy.testing.process_tests.decorator import on_processes as on_processes
     from understudy.testing.simulated_tests.decorator import simulated as simulated
 
 _MODULES = {
@@ -46,6 +47,7 @@ _MODULES = {
     "controller_change": "understudy.clusters.testing.conditions",
     "isr": "understudy.clusters.testing.conditions",
     "leader_change": "understudy.clusters.testing.conditions",
+    "on_processes": "understudy.testing.process_tests.decorator",
     "point": "understudy.testing.points",
     "point_reached": "understudy.clusters.testing.conditions",
     "simulated": "understudy.testing.simulated_tests.decorator",
