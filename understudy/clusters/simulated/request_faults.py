@@ -104,7 +104,7 @@ class RequestFaults:
 
 
 def _requests(data: bytes) -> Iterator[bytes]:
-    """Cut what a client writes at once into its requests; what is no whole request stays in one piece."""
+    """Cut what a client writes at once into its requests; bytes that are no whole request stay in one piece."""
     start = 0
     while len(data) - start >= _SIZE_BYTES:
         end = start + _SIZE_BYTES + _SIZE.unpack_from(data, start)[0]

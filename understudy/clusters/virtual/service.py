@@ -170,7 +170,7 @@ class Service:
 
         Args:
             for_s: the time after which it is started again; None leaves it to `start`, or to its supervisor.
-            after_awaits: let it run until its own code has waited so many times more (see `Strikes`); None for now.
+            after_awaits: the number of further awaits of its own code before that (see `Strikes`); None for at once.
 
         Raises:
             ClusterError: it is not running, and is not started again soon.

@@ -30,14 +30,14 @@ class Place(NamedTuple):
 
     Attributes:
         number: counts the places of its first process, from 1.
-        where: the coroutine and the line that waits, or the named point.
+        words: the coroutine and the line that waits, or the named point.
     """
 
     number: int
-    where: str
+    words: str
 
     def __str__(self) -> str:
-        return f"await {self.number}: {self.where}"
+        return f"await {self.number}: {self.words}"
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Strikes:
         main: the main function, which tells the code of the service from libraries.
 
     Attributes:
-        places: those that its first process has reached; empty unless `collects`.
+        places: the places that its first process has reached; empty unless `collects`.
         collects: whether it keeps the places.
         at_place: strike at the place with this number, and start it again; 0 for none.
     """
@@ -90,11 +90,11 @@ class Strikes:
         self._hook()
 
     def missed(self) -> list[str]:
-        """What was armed and has not happened, in words."""
+        """Name what was armed and has not happened."""
         return [*self._missed, *self.not_reached()]
 
     def not_reached(self) -> list[str]:
-        """What is armed now, in words."""
+        """Name what waits to happen."""
         reached = ", ".join(f"{name!r} ({times} times)" for name, times in self._reached.items()) or "none"
         points = [f"the point {point!r} was not reached; reached were {reached}" for point in self._armed]
         return points + [f"{each.left} awaits more were needed to {each.action} it" for each in self._counting]
@@ -109,7 +109,7 @@ class Strikes:
     def watch(self, loop: ProcessLoop) -> None:
         """Watch the next process of the service."""
         if self._loop is not None:
-            self.collects = False  # the places are those of the first process
+            self.collects = False  # the first process alone has places
             self.at_place = 0
         self._loop = loop
         self._hook()
@@ -125,7 +125,7 @@ class Strikes:
         loop = self._loop
         assert loop is not None
         if self._is_struck_at(f"the point {name!r}"):
-            await loop.create_future()  # the process is dead: it does not go on
+            await loop.create_future()  # the process is dead, and nothing after this runs
         armed = self._armed.get(name)
         if armed is None:
             return
@@ -133,14 +133,14 @@ class Strikes:
         if not armed.left:
             del self._armed[name]
             self._strike(armed.action, armed.for_s)
-            # A killed process does not go on; a paused one does when it is resumed.
+            # The rest runs in a paused process when it is resumed, and never in a killed one.
             await asyncio.sleep(0)
 
     def _after_callback(self, callback: Callable[..., object]) -> None:
         task = getattr(callback, "__self__", None)
-        if not isinstance(task, asyncio.Task) or (where := self._waits_at(task)) is None:
+        if not isinstance(task, asyncio.Task) or (words := self._waits_at(task)) is None:
             return
-        if self._is_struck_at(where):
+        if self._is_struck_at(words):
             return
         for armed in tuple(self._counting):
             armed.left -= 1
@@ -149,11 +149,11 @@ class Strikes:
                 self._hook()
                 self._strike(armed.action, armed.for_s)
 
-    def _is_struck_at(self, where: str) -> bool:
+    def _is_struck_at(self, words: str) -> bool:
         """Count a place, and kill the service if it is the chosen one."""
         if not self.collects and not self.at_place:
             return False
-        self.places.append(Place(len(self.places) + 1, where))
+        self.places.append(Place(len(self.places) + 1, words))
         if len(self.places) != self.at_place:
             return False
         self.collects, self.at_place = False, 0

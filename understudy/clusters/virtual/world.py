@@ -50,15 +50,15 @@ class CrashPoint(NamedTuple):
     Attributes:
         service: its name.
         number: counts the places of its first process, from 1; 0 to only count them.
-        where: the place in words.
+        words: the place in words.
     """
 
     service: str
     number: int = 0
-    where: str = ""
+    words: str = ""
 
     def __str__(self) -> str:
-        return f"{self.service} is killed at await {self.number}, {self.where}, and started again"
+        return f"{self.service} is killed at await {self.number}, {self.words}, and started again"
 
 
 @dataclass(frozen=True, slots=True)

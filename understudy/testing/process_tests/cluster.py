@@ -125,7 +125,7 @@ class ProcessTestCluster:
         self.begun.append(asyncio.ensure_future(call))
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run a call that blocks, while the clients of the test go on."""
+        """Run a call that blocks, while the clients of the test run."""
         async with self._one_at_a_time:
             return await asyncio.to_thread(call)
 

@@ -43,7 +43,7 @@ class Fault:
 
     Attributes:
         at_ms: time since the test began, or since its event.
-        action: what is done, with everything drawn but its target.
+        action: the action, with everything drawn but its target.
         pick: chooses among those that a target may mean, by its remainder.
         when: the event that it waits for; None for none.
         nth: at which of these events.
@@ -65,7 +65,7 @@ class Fault:
 
     @property
     def words(self) -> str:
-        """What is injected, into what, for how long."""
+        """The action, its target and how long it lasts, in words."""
         return step_text(Step(action=self.action)) + (f": {self.found}" if self.found else "")
 
     @property

@@ -63,8 +63,8 @@ class Outcome:
         injected: the places in the schedule of the faults that were injected.
         faults: these faults in words, a line each.
         missed: number of faults that found no target.
-        crash_point: where a service was killed between two of its awaits, in words; empty for nowhere.
-        places: number and words of each place where it can be killed; only in the run that counts them.
+        crash_point: at which place a service was killed between two of its awaits, in words; empty for nowhere.
+        places: number and words of each place at which it can be killed; only in the run that counts them.
         story: what brokers and clients did, a line each; empty unless it was asked for.
         left_out: number of lines that the story does not show.
         log_lines: what the user's processes have logged, a line each; empty unless the story was asked for.

@@ -46,7 +46,7 @@ class TestRun:
     Args:
         test: the coroutine function; it gets the cluster and `args`.
         faults: faults to inject instead of those that the seed draws.
-        crash_point: where a service is killed between two of its awaits, or which service's places are counted.
+        crash_point: the place at which a service is killed; with number 0 its places are only counted.
         with_story: whether the outcome has the story and the log lines.
         with_trace: whether it has the trace.
         page: the folder for the event logs and the page of the run; None for none.
@@ -202,14 +202,14 @@ class TestRun:
             self._judge_crash_point(self.world.crash_point)
 
     def _judge_crash_point(self, at: CrashPoint) -> None:
-        """Note the places of a service, or where it was killed, and a place that was not reached."""
+        """Note the places of a service, or the one at which it was killed, and a place that was not reached."""
         service = self.world.services.get(at.service)
         if service is None:
             started = ", ".join(self.world.services) or "none"
             words = f"crash_points names the service {at.service!r}, and the test has started {started}"
             self._add(Problem(FailureKind.ENVIRONMENT, self.cluster.now_ms, words))
         elif not at.number:
-            self.outcome.places = tuple((place.number, place.where) for place in service.strikes.places)
+            self.outcome.places = tuple((place.number, place.words) for place in service.strikes.places)
         elif service.strikes.at_place:
             words = f"the crash point was not reached: {at}"
             self._add(Problem(FailureKind.ENVIRONMENT, self.cluster.now_ms, words))

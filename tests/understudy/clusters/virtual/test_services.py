@@ -437,12 +437,12 @@ def test_each_place_of_a_service_is_counted_and_can_be_struck() -> None:
     counted = run(lambda world: test(world, []), crash_point=CrashPoint("bill"))
     places = counted.services["bill"].strikes.places
     assert [place.number for place in places] == list(range(1, len(places) + 1))
-    assert "bill at test_services.py" in places[0].where
-    assert places[1].where == "the point 'before commit'"
+    assert "bill at test_services.py" in places[0].words
+    assert places[1].words == "the point 'before commit'"
     assert len(places) == 10
     for place, done in zip(places[:9], [1, 1, 2, 3, 3, 4, 5, 5, 6], strict=True):
         trace: list[str] = []
-        struck = run(functools.partial(test, trace=trace), crash_point=CrashPoint("bill", place.number, place.where))
+        struck = run(functools.partial(test, trace=trace), crash_point=CrashPoint("bill", place.number, place.words))
         service = struck.services["bill"]
         assert service.incarnation == 2
         assert service.strikes.places[-1] == place

@@ -44,7 +44,7 @@ def run(at: CrashPoint, test: Any = each_order_is_billed) -> Outcome:
 def test_the_runs_find_the_places_at_which_a_service_must_not_die() -> None:
     counted = run(CrashPoint("billing"))
     assert counted.has_passed
-    assert [where.partition(" at ")[0] for _, where in counted.places[:3]] == [
+    assert [words.partition(" at ")[0] for _, words in counted.places[:3]] == [
         "billing",
         "the point 'before processing'",
         "billing",
