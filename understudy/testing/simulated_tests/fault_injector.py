@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from understudy.clusters.answers import arm_at
+from understudy.clusters.answers import AnswerHandle, arm_at
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.request_rules import RequestRule
 from understudy.clusters.simulated.broker import SimulatedBroker
@@ -47,6 +47,7 @@ class FaultInjector:
         self._undos: dict[int, Undo] = {}
         self._numbers = itertools.count(1)
         self._rules: list[RequestRule] = []
+        self._answers: list[AnswerHandle] = []
         self._actions = _GuardedActions(world, self._attempt)
         for fault in faults:
             if fault.when is None:
@@ -64,6 +65,7 @@ class FaultInjector:
             self._end(undo)
         self._undos.clear()
         self.missed += [rule.missed for rule in self._rules if not rule.applied]
+        self.missed += [answer.missed for answer in self._answers if not answer.hits]
         self._cluster.heal()
         self._actions.machines.heal()
         self._world.heal()
@@ -139,7 +141,12 @@ class FaultInjector:
     def _on_brokers(self, fault: Fault, brokers: Sequence[SimulatedBroker]) -> Undo | None:
         action = fault.action
         if isinstance(action, Answer):
-            arm_at(brokers, action.armed(), [])
+            armed = self._cluster.answers
+            by_hand = len(armed)
+            arm_at(brokers, action.armed(), armed)
+            # Those that the test itself has armed must be given; these need not.
+            self._answers += armed[by_hand:]
+            del armed[by_hand:]
             return None
         peers = [peer for peer in action.peers if peer.role != "zookeeper"]
         ids = [int(self._brokers[node].id) for peer in peers for node in self._nodes(peer, fault.pick + 1)]

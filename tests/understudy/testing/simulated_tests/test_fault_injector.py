@@ -90,6 +90,12 @@ def test_a_fault_that_finds_no_target_is_counted_and_does_not_end_the_run(world:
     ]
 
 
+def test_an_answer_that_no_client_asks_for_is_missed_and_does_not_fail_the_test(world: VirtualWorld) -> None:
+    injector = run(world, by_hand("at: 1s, answer: all, api: JoinGroup, error: NOT_COORDINATOR"), seconds=3)
+    assert [missed.partition(" received")[0] for missed in injector.missed] == ["answer: broker-1, broker-2, broker-3"]
+    assert world.cluster.answers == []
+
+
 def test_a_step_can_wait_for_an_event(world: VirtualWorld) -> None:
     before = world.cluster.controller_id()
     assert before is not None
