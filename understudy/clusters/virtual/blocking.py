@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from understudy.clusters.virtual.current import Current
@@ -76,6 +77,11 @@ def spawn(loop: ProcessLoop, run: Callable[[], object]) -> Any:
     _loop_of_greenlet[own] = loop
     loop.kernel.call_soon(_enter, own, context=loop.process.context.copy())
     return own
+
+
+def waiting_frames(loop: ProcessLoop) -> list[FrameType]:
+    """Return the innermost frame of each function of a process that blocks now, in the order of their starts."""
+    return [own.gr_frame for own, each in _loop_of_greenlet.items() if each is loop and own.gr_frame is not None]
 
 
 def run_blocking(loop: ProcessLoop, func: Callable[..., _T], args: tuple[Any, ...], done: asyncio.Future[_T]) -> None:

@@ -126,6 +126,15 @@ def waiting_lines(task: asyncio.Task[Any]) -> list[CodeLine]:
     return [_of_frame(frame) for frame in _frames(task.get_coro())]
 
 
+def blocked_lines(frame: FrameType | None) -> list[CodeLine]:
+    """Return the lines of a function that blocks, from its outermost function to the innermost, by the innermost."""
+    found: list[CodeLine] = []
+    while frame is not None:
+        found.append(_of_frame(frame))
+        frame = frame.f_back
+    return found[::-1]
+
+
 def waits_at(lines: Sequence[CodeLine]) -> str:
     """Return the user's innermost line, then the innermost line of a library if it has called one."""
     ours = [line for line in lines if not line.is_own]

@@ -56,8 +56,9 @@ def report(outcome: Outcome, shrunk: Shrunk, last: Outcome | None, *, replay: st
         times = "times are virtual seconds since the run began"
         left_out = f", and {last.left_out} lines that matter less are left out" if last.left_out else ""
         lines += ["", f"what happened in this run; {times}{left_out}:", *last.story]
-    if last is not None and shown is None and last.problems:
-        lines += ["", f"(with these faults alone the run fails otherwise: {_headline(last.problems[0])})"]
+    if last is not None and shown is None:
+        otherwise = f"fails otherwise: {_headline(last.problems[0])}" if last.problems else "has passed"
+        lines += ["", f"when it was run again with these faults, it {otherwise}"]
     if last is not None and last.page:
         lines += ["", f"the page of this run:  {last.page}"]
     return "\n".join(lines)

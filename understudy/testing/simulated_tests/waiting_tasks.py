@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from understudy.clusters.virtual.blocking import waiting_frames
 from understudy.clusters.virtual.process_loop import ProcessLoop
-from understudy.testing.simulated_tests.code_lines import coroutine_name, waiting_lines, waits_at
+from understudy.testing.simulated_tests.code_lines import blocked_lines, coroutine_name, waiting_lines, waits_at
 
 _MOST = 30
 """Number of lines of a list."""
@@ -27,7 +28,10 @@ def in_words(task: asyncio.Task[Any]) -> str:
 
 
 def listed(loops: Iterable[ProcessLoop]) -> tuple[str, ...]:
-    """Return a line for each task that waits, of each process that is alive; equal ones of a process have one line."""
+    """Return a line for each task that waits and each function that blocks, of each process that is alive.
+
+    Equal lines of a process are one.
+    """
     found: list[str] = []
     for loop in loops:
         process = loop.process
@@ -35,6 +39,7 @@ def listed(loops: Iterable[ProcessLoop]) -> tuple[str, ...]:
             continue
         state = " (paused)" if process.paused else ""
         tasks = Counter(map(in_words, unfinished(loop)))
+        tasks.update(f"blocks at {waits_at(blocked_lines(frame))}" for frame in waiting_frames(loop))
         found += (
             f"{process.name}{state}: {text}" + (f" ({count} such tasks)" if count > 1 else "")
             for text, count in tasks.items()

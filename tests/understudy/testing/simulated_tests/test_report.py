@@ -144,6 +144,12 @@ def test_report_of_a_failure_without_faults_says_so() -> None:
     assert "no fault was injected" in explained(run(()), (), run, replay=REPLAY).splitlines()
 
 
+def test_run_that_passes_when_it_is_run_again_is_reported_so() -> None:
+    outcome = runs_of(service_is_not_killed)(SCHEDULE)
+    text = explained(outcome, SCHEDULE, lambda *_, **__: Outcome(SEED), replay=REPLAY)
+    assert text.splitlines()[-1] == "when it was run again with these faults, it has passed"
+
+
 def test_further_problems_are_named_in_a_line_each() -> None:
     async def fails() -> None:
         raise LookupError("no bill")

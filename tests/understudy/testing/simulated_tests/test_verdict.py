@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -195,6 +196,23 @@ def test_deadlock_lists_each_task_of_each_process() -> None:
     assert "await asyncio.Event().wait()" in waiting
     assert "billing: test_deadlock" in waiting
     assert "await orders.get()" in waiting
+
+
+def test_main_function_that_blocks_is_listed_with_its_line() -> None:
+    pytest.importorskip("greenlet")
+
+    def bills() -> None:
+        time.sleep(1_000)
+
+    async def test(cluster: Cluster) -> None:
+        cluster.start(bills, name="billing")
+        await cluster.wait_until(lambda: False, "every order is billed", 1.0)
+
+    problem = problem_of(test, FailureKind.TEST)
+    assert any(
+        line.startswith("billing: blocks at ") and line.endswith("in bills: time.sleep(1_000)")
+        for line in problem.details
+    )
 
 
 def test_generator_that_waits_is_named_by_its_own_line() -> None:
