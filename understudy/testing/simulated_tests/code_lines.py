@@ -1,7 +1,7 @@
 """Lines of code in words: of an exception's traceback, and of a task that waits.
 
-Lines are those of the user and of the libraries that the user has installed, such as a client. Lines of Python's own
-library and of this product are left out unless there is no other.
+Shown are lines of the user and of installed libraries, such as a client. Lines of Python's own library and of this
+product are left out unless there is no other.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def test_exception_that_is_retrieved_late_is_no_failure() -> None:
 def test_exceptions_with_one_cause_are_one_problem() -> None:
     async def test(cluster: Cluster) -> None:
         for _ in range(3):
-            asyncio.create_task(fails())  # noqa: RUF006  nobody keeps it
+            asyncio.create_task(fails())  # noqa: RUF006  nothing keeps it
         await asyncio.sleep(1)
 
     assert problem_of(test, FailureKind.EXCEPTION).text.endswith("no such order, the first of 3")
@@ -159,7 +159,7 @@ def test_task_that_outlives_the_test_is_reported_with_the_line_that_waits() -> N
         await asyncio.sleep(1_000)
 
     async def test(cluster: Cluster) -> None:
-        asyncio.create_task(refreshes())  # noqa: RUF006  nobody awaits it
+        asyncio.create_task(refreshes())  # noqa: RUF006  nothing awaits it
         await asyncio.sleep(0)
 
     problem = problem_of(test, FailureKind.TASKS)
@@ -170,7 +170,7 @@ def test_task_that_outlives_the_test_is_reported_with_the_line_that_waits() -> N
 
 def test_task_that_ends_a_moment_after_the_test_is_no_failure() -> None:
     async def test(cluster: Cluster) -> None:
-        asyncio.create_task(asyncio.sleep(0.5))  # noqa: RUF006  nobody awaits it
+        asyncio.create_task(asyncio.sleep(0.5))  # noqa: RUF006  nothing awaits it
 
     assert_passes(test)
 
