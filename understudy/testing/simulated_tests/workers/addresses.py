@@ -1,4 +1,4 @@
-"""Lets worker processes have the same addresses in memory, where Linux allows it.
+"""Lets worker processes have the same addresses in memory, if Linux allows it.
 
 An object without a hash of its own hashes by its address, and so does None before Python 3.12. aiokafka keeps the
 brokers of a cluster in a set of tuples with None in them, so its choice among brokers would differ between two

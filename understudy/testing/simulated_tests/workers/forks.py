@@ -155,7 +155,7 @@ def _flush() -> None:
 def _compute_and_exit(compute: Callable[[], Any], pipe: int) -> NoReturn:
     try:
         data = pickle.dumps((True, compute()))
-    except BaseException:  # noqa: BLE001  the parent raises it; this process must not go on as its parent does
+    except BaseException:  # noqa: BLE001  the parent raises it; this process must not continue as its parent does
         data = pickle.dumps((False, traceback.format_exc()))
     write_and_exit(pipe, data)
 

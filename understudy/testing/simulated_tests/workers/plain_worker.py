@@ -20,7 +20,7 @@ _MAIN: Final = "__main__"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a test is.
+    """The place of a test.
 
     Attributes:
         module: the name of its module.

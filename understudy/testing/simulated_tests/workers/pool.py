@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from typing import IO, Any, Final
 
-from understudy.testing.simulated_tests.workers import addresses
+from understudy.testing.simulated_tests.workers import addresses, worker
 from understudy.testing.simulated_tests.workers.forks import how_it_ended
 from understudy.testing.simulated_tests.workers.slots import Begin, WorkerSlot
 
@@ -73,7 +73,7 @@ class Pool:
         kind: `pytest` or `plain`.
         job: what each worker gets once, with its number in it.
         directory: the working directory of the workers.
-        terminal: a context in which the standard streams of this process are those of the terminal.
+        terminal: a context in which this process has the standard streams of the terminal.
     """
 
     def __init__(
@@ -103,20 +103,20 @@ class Pool:
     def slots(self, count: int, begin: Begin, *, is_live: bool = False) -> list[WorkerSlot]:
         """Return `count` slots for a test."""
         self.start(count, is_live=is_live)
-        return [WorkerSlot(worker.connection, begin, worker.how_it_ended) for worker in self._workers[:count]]
+        return [WorkerSlot(each.connection, begin, each.how_it_ended) for each in self._workers[:count]]
 
     def close(self) -> None:
         """End all workers, whatever they do. The pool can be used again."""
         workers, self._workers = self._workers, []
-        for worker in workers:
-            worker.end()
+        for each in workers:
+            each.end()
 
     def _new_worker(self, is_live: bool) -> Worker:
         ours, theirs = Pipe()
         errors = tempfile.TemporaryFile()  # noqa: SIM115  it is closed with the worker
         program = (
             f"import sys; sys.path[:] = {sys.path!r}\n"
-            "from understudy.testing.simulated_tests.workers.worker import main\n"
+            f"from {worker.__name__} import main\n"
             f"main({self._kind!r}, {theirs.fileno()})"
         )
         streams: dict[str, Any] = (

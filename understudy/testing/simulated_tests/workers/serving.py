@@ -13,7 +13,7 @@ class Line:
     """The connection of a worker to the process that has started it.
 
     Attributes:
-        begun: what is asked for now; None before the first `Begin`.
+        begun: the test that is served now; None before the first one.
         is_answered: whether the test was found and has run since.
     """
 

@@ -138,7 +138,7 @@ def test_a_coroutine_that_never_awaits_is_ended_at_its_line(monkeypatch: pytest.
     assert "in spins" in str(failed.value)
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux has /proc, where processes are looked up")
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux lists its processes in /proc")
 def test_an_interrupt_ends_all_processes(project: Path) -> None:
     """Also the ones that workers have forked."""
     (project / "endless.py").write_text(

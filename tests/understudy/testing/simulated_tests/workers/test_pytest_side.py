@@ -1,4 +1,4 @@
-"""Simulated tests under pytest: what is run, what a failure shows, and other plug-ins in the same project."""
+"""Simulated tests under pytest: which seeds run, what a failure shows, and other plug-ins in the same project."""
 
 from __future__ import annotations
 
