@@ -87,9 +87,11 @@ class Options:
             BadArguments: a value is no whole number.
         """
         environment = os.environ
+        seed = number_of("UNDERSTUDY_SEED", environment.get("UNDERSTUDY_SEED"), least=0)
         return cls(
             seeds=number_of("UNDERSTUDY_SEEDS", environment.get("UNDERSTUDY_SEEDS")),
-            seed=number_of("UNDERSTUDY_SEED", environment.get("UNDERSTUDY_SEED"), least=0),
+            seed=seed,
+            is_live=seed is not None,
             page=environment.get("UNDERSTUDY_PAGE", ""),
             workers=number_of("UNDERSTUDY_WORKERS", environment.get("UNDERSTUDY_WORKERS")),
         )
@@ -146,9 +148,10 @@ def call(test: SimulatedTest, args: tuple[Any, ...], named: dict[str, Any]) -> N
             "function of what both share, and await it with that cluster"
         )
     caller = pytest_caller if pytest_caller is not None else _plain_caller(test, args, named)
-    bound = BoundTest(test, args, named, caller, caller.options.page)
+    bound = BoundTest(test, args, named, caller, caller.options.page, is_live=caller.options.is_live)
     if (line := serving.line) is not None:
-        bound.page = line.begun.page if line.begun is not None else ""
+        assert line.begun is not None
+        bound.page, bound.is_live = line.begun.page, line.begun.is_live
         line.serve(bound)
     else:
         _run_seeds(bound, caller)
@@ -164,7 +167,7 @@ def _run_seeds(bound: BoundTest, caller: Caller) -> None:
     try:
         slots = _slots(bound, caller, usual_workers(len(seeds), options.workers))
         failure = first_failure(slots, seeds, passed)
-        explanation = None if failure is None else failure.slot.explain(failure.result.seed)
+        explanation = None if failure is None else failure.slot.explain(failure.result)
         for slot in slots:
             slot.end()
         is_complete = True
@@ -209,7 +212,8 @@ class PlainCaller:
     def slots(self, test: BoundTest, count: int) -> Sequence[Slot]:
         if self._target is None or not can_have_workers():
             raise NotByName
-        return _plain_pool().slots(count, Begin(self._target, self.options.page), is_live=self.options.is_live)
+        is_live = self.options.is_live
+        return _plain_pool().slots(count, Begin(self._target, self.options.page, is_live), is_live=is_live)
 
     def close(self) -> None:
         if _pool is not None:
@@ -237,6 +241,7 @@ class PlainCaller:
 
             def compute() -> str:
                 redirect_output(output.fileno())
+                test.replace_breakpoint(seed)
                 error = test.run(seed)[0].error
                 sys.stdout.flush()
                 sys.stderr.flush()

@@ -139,7 +139,7 @@ class PytestSide:
         """Return slots of workers that run a test."""
         place = self._items.index(item)
         following = self._items[place + 1].nodeid if place + 1 < len(self._items) else None
-        begin = Begin((item.nodeid, following), self.options.page)
+        begin = Begin((item.nodeid, following), self.options.page, self.options.is_live)
         return self._pool.slots(count, begin, is_live=self.options.is_live)
 
     def close(self) -> None:
@@ -243,6 +243,8 @@ class _PytestCaller:
             _begin_last_run(pipe, text)
             if self.options.is_debugged:
                 self._side.show_the_debugger()
+            else:
+                test.replace_breakpoint(seed)
             _raise_failure_of(test, seed, is_watched=not self._side.options.is_debugged)
         data = forks.read_to_end(pid, pipe)
         return Explanation(text, pickle.loads(data) if data else None)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib
 import re
 import shutil
+import sys
 import unittest
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from understudy.testing.simulated_tests.decorator import SimulatedTest
+from understudy.testing.simulated_tests.decorator import BadSimulatedTest, SimulatedTest
 from understudy.testing.simulated_tests.workers.difference import first_difference
 from understudy.testing.simulated_tests.workers.forks import Child, ChildDied, ChildFailed
 
@@ -49,6 +50,11 @@ class Result:
     @property
     def has_failed(self) -> bool:
         return self.skipped is None and (self.outcome is None or bool(self.outcome.problems))
+
+    @property
+    def why(self) -> str:
+        """The most important reason of a failure."""
+        return self.death if self.outcome is None else str(self.outcome.problems[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,7 @@ class BoundTest:
     Attributes:
         page: the folder in which a run that has failed leaves its event logs and its page; empty for none.
         hint: what a person must do, beside naming the seed, to run it again; empty for nothing.
+        is_live: whether the first run of a seed has the terminal, for `breakpoint()`.
     """
 
     test: SimulatedTest
@@ -96,6 +103,7 @@ class BoundTest:
     host: Host
     page: str = ""
     hint: str = ""
+    is_live: bool = False
     places: tuple[tuple[int, str], ...] | None = field(default=None, init=False)
     """The places at which `crash_points` kills a service; None before they are counted."""
 
@@ -104,6 +112,13 @@ class BoundTest:
         importlib.import_module(_RUN)
         importlib.import_module(_WATCHDOG)
 
+    def start_first(self, seed: int) -> Child:
+        """Run a seed as `start` does, for the first time: `breakpoint()` stops if it has the terminal."""
+        if self.is_live and not self.test.arguments.crash_points:
+            self.warm_up()
+            return Child(lambda: self.run(seed)[1])
+        return self.start(seed)
+
     def start(self, seed: int, *, displaced: bool = False, **options: Any) -> Child:
         """Run a seed in a process of its own, whose value is a `Result`.
 
@@ -111,7 +126,6 @@ class BoundTest:
             displaced: whether the objects of the run get other addresses than in another run.
             options: arguments of `TestRun`.
         """
-
         self._count_places()
         if self.places is not None and seed > len(self.places):
             reason = f"{self.test.arguments.crash_points} has {len(self.places)} places to be killed at"
@@ -119,6 +133,7 @@ class BoundTest:
 
         def compute() -> Result:
             self.host.drop_output()
+            self.replace_breakpoint(seed)
             kept = [bytearray(size) for size in range(_DISPLACED)] if displaced else []
             result = self.run(seed, **options)[1]
             kept.clear()
@@ -153,6 +168,18 @@ class BoundTest:
         """The number from which the randomness of a run follows: its seed, unless the runs differ in a place alone."""
         return 0 if self.test.arguments.crash_points else seed
 
+    def replace_breakpoint(self, seed: int) -> None:
+        """Let `breakpoint()` do nothing in this process, or refuse it if no run of the seed has the terminal."""
+
+        def replacement(*_: object, **__: object) -> None:
+            if not self.is_live:
+                raise BadSimulatedTest(
+                    "breakpoint() needs the terminal, which the processes of many seeds do not have: run one seed, "
+                    f"with --understudy-seed {seed} or UNDERSTUDY_SEED={seed}"
+                )
+
+        sys.breakpointhook = replacement
+
     def _count_places(self) -> None:
         """Run a test with `crash_points` once, in a process of its own, to find the places of its service."""
         service = self.test.arguments.crash_points
@@ -173,16 +200,20 @@ class BoundTest:
 
         return crash_point(self.test.arguments.crash_points, self.places or (), seed)
 
-    def explain(self, seed: int) -> Explanation:
-        """Run a seed that has failed again, and say why it fails."""
+    def explain(self, seed: int, seen: str) -> Explanation:
+        """Run a seed that has failed again, and say why it fails.
+
+        Args:
+            seen: why it has failed before.
+        """
         __tracebackhide__ = True
         first = result_of(self.start(seed), seed)
         second = first if first.never_awaits else result_of(self.start(seed, displaced=True), seed)
-        report = self._report(seed, first, second)
+        report = self._report(seed, first, second, seen)
         self.host.between_runs()
         return self.host.last_run(self, seed, report)
 
-    def _report(self, seed: int, first: Result, second: Result) -> str:
+    def _report(self, seed: int, first: Result, second: Result, seen: str) -> str:
         """Return why a seed fails, after it was run twice."""
         from understudy.testing.simulated_tests.report import explained  # noqa: PLC0415  it loads the simulator
         from understudy.testing.simulated_tests.run import schedule  # noqa: PLC0415  as above
@@ -199,7 +230,7 @@ class BoundTest:
         if outcome is None:
             text = f"seed {seed} fails: {first.death}\n\nreplay it:  {replay}"
         elif outcome.has_passed:
-            text = f"seed {seed} has failed, and has passed when it was run again"
+            text = f"seed {seed} has failed, and has passed when it was run again; it failed: {seen}"
         else:
             runs = 0 if first.never_awaits else MOST_RUNS
             faults = schedule(self.test.arguments, self.random_seed(seed))

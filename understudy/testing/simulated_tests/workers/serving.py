@@ -47,15 +47,15 @@ class Line:
                 match self._connection.recv():
                     case Run(seed):
                         self._run(test, seed)
-                    case Explain(seed):
-                        self._connection.send(test.explain(seed))
+                    case Explain(seed, seen):
+                        self._connection.send(test.explain(seed, seen))
                     case End():
                         return
             except EOFError:
                 return
 
     def _run(self, test: BoundTest, seed: int) -> None:
-        child = test.start(seed)
+        child = test.start_first(seed)
         # Nothing is sent before the result: the connection is readable now only if the other end is gone.
         if self._connection in wait([self._connection, child]):  # type: ignore[list-item]  # it has a fileno()
             child.kill()

@@ -30,10 +30,12 @@ class Begin:
     Attributes:
         target: how the worker finds it.
         page: the folder for pages; empty for none.
+        is_live: whether the run of a seed has the terminal, for `breakpoint()`.
     """
 
     target: Any
     page: str = ""
+    is_live: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """Say why a seed fails; the answer is an `Explanation`."""
+    """Say why a seed fails; the answer is an `Explanation`.
+
+    Attributes:
+        seen: why it has failed.
+    """
 
     seed: int
+    seen: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ class Slot(Protocol):
     def take(self) -> Result | None:
         """Take what has become readable: a result, or None if the slot has become ready."""
 
-    def explain(self, seed: int) -> Explanation:
+    def explain(self, failed: Result) -> Explanation:
         """Say why a seed fails, and wait for it."""
 
     def end(self) -> None:
@@ -107,7 +114,7 @@ class ForkSlot:
 
     def run(self, seed: int) -> None:
         self._seed = seed
-        self._child = self._test.start(seed)
+        self._child = self._test.start_first(seed)
 
     def take(self) -> Result:
         assert self._child is not None
@@ -116,9 +123,9 @@ class ForkSlot:
         self._test.host.between_runs()
         return result
 
-    def explain(self, seed: int) -> Explanation:
+    def explain(self, failed: Result) -> Explanation:
         __tracebackhide__ = True
-        return self._test.explain(seed)
+        return self._test.explain(failed.seed, failed.why)
 
     def end(self) -> None:
         if self._child is not None:
@@ -160,9 +167,9 @@ class WorkerSlot:
             case other:
                 raise AssertionError(f"an unexpected answer of a worker: {other!r}")
 
-    def explain(self, seed: int) -> Explanation:
-        self._seed = seed
-        self._send(Explain(seed))
+    def explain(self, failed: Result) -> Explanation:
+        self._seed = failed.seed
+        self._send(Explain(failed.seed, failed.why))
         answer = self._receive()
         assert isinstance(answer, Explanation)
         self._seed = None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import select
+import subprocess
+import sys
 from importlib.util import find_spec
 
 import pytest
@@ -304,6 +308,65 @@ def test_a_future_of_another_loop_is_refused_with_its_cause(project: pytest.Pyte
     shown = result.stdout.str()
     assert "create the client in the test, or in a service that cluster.start starts" in shown
     assert "call_soon() of an event loop that is not simulated cannot be simulated, called at" in shown
+
+
+def test_a_breakpoint_is_refused_to_many_seeds(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        from understudy.testing import simulated
+
+        @simulated(seeds=5, faults="none")
+        async def test_it(cluster):
+            breakpoint()
+        """
+    )
+    result = run(project)
+    result.assert_outcomes(failed=1)
+    assert "breakpoint() needs the terminal" in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("line", "options"), [("assert here < 4", ["--pdb"]), ("breakpoint()", ["--understudy-seed", "4"])]
+)
+def test_a_debugger_has_the_terminal_and_the_frame_of_the_test(
+    project: pytest.Pytester, line: str, options: list[str]
+) -> None:
+    project.makepyfile(
+        test_it=f"""
+        from understudy.testing import simulated
+
+        @simulated(seeds=6, faults="none")
+        async def test_it(cluster):
+            here = cluster.seed
+            {line}
+            assert True
+        """
+    )
+    command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:randomly", "test_it.py", *options]
+    ours, theirs = os.openpty()
+    program = subprocess.Popen(command, cwd=project.path, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    answers = [b"p here * 1000\n", b"c\n"]
+    shown = b""
+    try:
+        while select.select([ours], [], [], 60)[0] and (piece := _read(ours)):
+            shown += piece
+            if answers and shown.endswith(b"(Pdb) "):
+                os.write(ours, answers.pop(0))
+    finally:
+        program.kill()
+        program.wait()
+        os.close(ours)
+    assert b"4000" in shown
+    assert answers == []
+    assert shown.count(b"(Pdb)") == 2
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # Linux, if no process has the other end any more
+        return b""
 
 
 def test_no_worker_is_started_for_tests_that_are_not_run(project: pytest.Pytester) -> None:

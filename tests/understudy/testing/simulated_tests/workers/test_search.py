@@ -46,8 +46,8 @@ class FakeSlot:
         seed = self.seeds[-1]
         return Result(seed, None if seed in self._failing else Outcome(seed), death="it died")
 
-    def explain(self, seed: int) -> Explanation:
-        raise AssertionError(f"seed {seed} is not to be explained")
+    def explain(self, failed: Result) -> Explanation:
+        raise AssertionError(f"seed {failed.seed} is not to be explained")
 
     def end(self) -> None:
         os.close(self._reading)
