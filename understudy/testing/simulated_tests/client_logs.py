@@ -20,7 +20,6 @@ from understudy.foundation.eventlog.records import (
     ProcessExiting,
     ProcessStarted,
 )
-from understudy.page.export import page_of
 from understudy.testing.simulated_tests.wire_history import WireHistory
 from understudy.testing.simulated_tests.wire_records import Commit, Delivered, Sent
 
@@ -187,6 +186,8 @@ def write_run(world: VirtualWorld, logs: Sequence[ClientLog], folder: Path) -> P
         OSError: a file cannot be written.
         TooLarge: as `page_of`.
     """
+    from understudy.page.export import page_of  # noqa: PLC0415  each first test of a session would wait for it
+
     world.cluster.dump(folder)
     for log in logs:
         events = folder / log.node / "events"
