@@ -9,7 +9,7 @@ from benchmarks.rows import print_rows
 
 BENCHMARKS = (
     "codec", "zookeeper", "simulator", "cluster", "controller", "scale", "records", "groups", "idle", "spark", "lake",
-    "clocks", "seeds", "follow", "proxy", "fixture", "repeats", "page", "mirror", "replicas",
+    "clocks", "seeds", "follow", "proxy", "fixture", "repeats", "page", "mirror", "replicas", "virtual-client",
 )  # fmt: skip
 
 
@@ -24,7 +24,7 @@ def main() -> None:
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     for name in chosen:
         print(f"{name}:", flush=True)
-        print_rows(importlib.import_module(f"benchmarks.{name}").run())
+        print_rows(importlib.import_module(f"benchmarks.{name.replace('-', '_')}").run())
 
 
 if __name__ == "__main__":

@@ -34,7 +34,6 @@ from understudy.clusters.virtual import blocking, clocks_in_c, green_threads, so
 from understudy.clusters.virtual.current import Current, current_loop
 from understudy.clusters.virtual.main_loop import new_main_loop
 from understudy.clusters.virtual.process_loop import (
-    NumberedFuture,
     NumberedTask,
     ProcessLoop,
     check_signal,
@@ -53,7 +52,7 @@ _IGNORED_BY_DEFAULT: Final = (signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, sig
 
 _entropy = random.Random(0)
 _numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
-"""The numbers of futures that were not made by the loop, by their addresses."""
+"""The numbers of the futures that were hashed, by their addresses."""
 _is_installed = False
 
 
@@ -322,9 +321,9 @@ def _replace_loops() -> None:
 
 
 def _number_of(future: Any) -> int:
-    """Hash a future that user code has made by itself, by a number as well."""
+    """Hash a future by a number, which it gets when it is first hashed."""
     loop = future.get_loop()
-    if not isinstance(loop, ProcessLoop) or isinstance(future, NumberedFuture | NumberedTask):
+    if not isinstance(loop, ProcessLoop) or isinstance(future, NumberedTask):
         return object.__hash__(future)
     address = id(future)
     known = _numbers.get(address)

@@ -32,22 +32,12 @@ if TYPE_CHECKING:
     from understudy.clusters.virtual.sockets import SimulatedSocket
 
 _set_running_loop = asyncio._set_running_loop
+_Future = asyncio.Future
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
 
 EXECUTOR_S = 0.001
 """Virtual time that a function in an executor takes, beside what it sleeps."""
-
-
-class NumberedFuture(asyncio.Future[_T]):
-    """A future that hashes by the order in which futures and tasks of its loop were created."""
-
-    def __init__(self, *, loop: ProcessLoop) -> None:
-        super().__init__(loop=loop)
-        self._number = next(loop.numbers)
-
-    def __hash__(self) -> int:
-        return self._number
 
 
 class NumberedTask(asyncio.Task[_T]):
@@ -61,8 +51,7 @@ class NumberedTask(asyncio.Task[_T]):
         return self._number
 
 
-# Their names appear in the messages and representations of asyncio.
-NumberedFuture.__name__ = NumberedFuture.__qualname__ = "Future"
+# Its name appears in the messages and representations of asyncio.
 NumberedTask.__name__ = NumberedTask.__qualname__ = "Task"
 
 
@@ -187,7 +176,7 @@ class ProcessLoop(Current, NetworkCalls, asyncio.AbstractEventLoop):
     # ------------------------------------------------------------------ tasks
 
     def create_future(self) -> asyncio.Future[Any]:
-        return NumberedFuture(loop=self)
+        return _Future(loop=self)
 
     def create_task(
         self, coro: Any, *, name: object = None, context: contextvars.Context | None = None, **options: Any
