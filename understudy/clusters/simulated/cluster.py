@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -234,8 +234,12 @@ class SimulatedCluster(SimulatedEnvironment):
 
     # ------------------------------------------------------------------ faults
 
-    def heal(self) -> None:
-        """End every fault: heal all links, start ZooKeeper and all brokers, and resume those that are paused."""
+    def heal(self, *, but_leave: Collection[BrokerId] = ()) -> None:
+        """End every fault: heal all links, start ZooKeeper and all brokers, and resume those that are paused.
+
+        Args:
+            but_leave: brokers that are down and stay so.
+        """
         self.zookeeper.unknown_probability = 0.0
         self.zookeeper.lost_answers.clear()
         self.zookeeper.slow_ms = 0.0
@@ -247,6 +251,8 @@ class SimulatedCluster(SimulatedEnvironment):
             broker.node.answers.armed.clear()
             self.heal_zookeeper(broker.id)
             broker.resume_if_paused()
+            if broker.id in but_leave:
+                continue
             if not broker.is_stopping:
                 broker.launch()
             broker.should_run = True

@@ -308,8 +308,14 @@ class SimulatedTestCluster:
 
     async def calm(self, timeout_s: float = WAIT_TIMEOUT_S) -> None:
         """End all faults, and inject no more; heal everything, and wait until the cluster has settled."""
-        if self.injector is not None:
-            self.injector.stop()
+        injector = self.injector
+        if injector is not None:
+            left = injector.powerless
+            injector.stop(but_leave=left)
+            if left:
+                await self.wait_until(lambda: not injector.powerless, "no broker without power is in an ISR", timeout_s)
+            for broker in left:
+                broker.begin_start()
         await asyncio.sleep(_STEP_S)
         await self.settled(timeout_s)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -16,7 +16,7 @@ from understudy.clusters.targets import Resolver
 from understudy.clusters.values import CLIENTS, OF_USERS, SERVICE, Target
 from understudy.clusters.virtual.service import Service
 from understudy.clusters.virtual.world import TEST, VirtualWorld
-from understudy.foundation.cluster.identifiers import BrokerId
+from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.wire.registry import API_BY_NAME
 from understudy.history.reading.lines import decode_record
 from understudy.testing.simulated_tests.faults import Fault
@@ -27,6 +27,7 @@ from understudy.trials.experiments.link_actions import EFFECTS
 from understudy.trials.experiments.simulated.actions import SimulatedActions
 from understudy.trials.experiments.triggers import TriggerState, ids_of_argument
 
+_STEP_MS: Final = 200.0
 _NOT_POSSIBLE: Final = (ClusterError, CannotInject)
 
 
@@ -48,6 +49,7 @@ class FaultInjector:
         self._numbers = itertools.count(1)
         self._rules: list[RequestRule] = []
         self._answers: list[AnswerHandle] = []
+        self._powerless: set[BrokerId] = set()
         self._actions = _GuardedActions(world, self._attempt)
         for fault in faults:
             if fault.when is None:
@@ -56,8 +58,22 @@ class FaultInjector:
         if self._waiting:
             self._cluster.log_lines.observe = self._observe
 
-    def stop(self) -> None:
-        """Inject no more, and end every fault: all brokers and services run, and all links are healed."""
+    @property
+    def powerless(self) -> tuple[SimulatedBroker, ...]:
+        """The brokers that have lost power, are down, and are still in the ISR of a partition.
+
+        If one of them came back now, it could be elected without the records that it has lost, in Kafka as here
+        (KIP-966).
+        """
+        away = [self._cluster.broker(broker_id) for broker_id in sorted(self._powerless)]
+        return tuple(broker for broker in away if not broker.is_running and self._partitions_in_sync(broker))
+
+    def stop(self, *, but_leave: Collection[SimulatedBroker] = ()) -> None:
+        """Inject no more, and end every fault: all brokers and services run, and all links are healed.
+
+        Args:
+            but_leave: brokers that are not started.
+        """
         if self._is_stopped:
             return
         self._is_stopped = True
@@ -66,7 +82,7 @@ class FaultInjector:
         self._undos.clear()
         self.missed += [rule.missed for rule in self._rules if not rule.applied]
         self.missed += [answer.missed for answer in self._answers if not answer.hits]
-        self._cluster.heal()
+        self._cluster.heal(but_leave={broker.id for broker in but_leave})
         self._actions.machines.heal()
         self._world.heal()
         for loop in self._world.loops:
@@ -140,6 +156,8 @@ class FaultInjector:
 
     def _on_brokers(self, fault: Fault, brokers: Sequence[SimulatedBroker]) -> Undo | None:
         action = fault.action
+        if action.name == "lose-power":
+            return self._lose_power(fault, brokers)
         if isinstance(action, Answer):
             armed = self._cluster.answers
             by_hand = len(armed)
@@ -151,6 +169,34 @@ class FaultInjector:
         peers = [peer for peer in action.peers if peer.role != "zookeeper"]
         ids = [int(self._brokers[node].id) for peer in peers for node in self._nodes(peer, fault.pick + 1)]
         return self._actions.do(action, brokers, ids)
+
+    def _lose_power(self, fault: Fault, brokers: Sequence[SimulatedBroker]) -> Undo:
+        if fault.keeps_records:
+            for broker in brokers:
+                for partition, others in self._partitions_in_sync(broker).items():
+                    if not any(other.is_running for other in others):
+                        raise CannotInject(f"{broker.name} has the only in-sync replica of {partition} that is alive")
+        for broker in brokers:
+            broker.lose_power()
+            self._powerless.add(broker.id)
+
+        def start() -> None:
+            if self._is_stopped:
+                return  # the end of all faults starts them
+            if fault.keeps_records and self.powerless:
+                self._after(_STEP_MS, start)
+            else:
+                to_all(lambda each: each.begin_start(), brokers)
+
+        return start
+
+    def _partitions_in_sync(self, broker: SimulatedBroker) -> dict[TopicPartition, list[SimulatedBroker]]:
+        """The other in-sync replicas of each partition of which a broker is one, as ZooKeeper has them."""
+        return {
+            key: [self._cluster.broker(each) for each in found.state.leader_and_isr.isr if each != broker.id]
+            for key, found in self._cluster.picture().partitions.items()
+            if found.state is not None and broker.id in found.state.leader_and_isr.isr
+        }
 
     # ------------------------------------------------------------------ services and clients
 

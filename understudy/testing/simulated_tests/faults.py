@@ -47,6 +47,7 @@ class Fault:
         pick: chooses among those that a target may mean, by its remainder.
         when: the event that it waits for; None for none.
         nth: at which of these events.
+        keeps_records: whether a loss of power waits for another in-sync replica of each partition, as drawn ones do.
         found: what the target was when the fault was injected; empty before.
         injected_ms: virtual time since the run began, at which it was injected; 0 before.
     """
@@ -56,6 +57,7 @@ class Fault:
     pick: int = 0
     when: Trigger | None = None
     nth: int = 1
+    keeps_records: bool = False
     found: str = field(default="", compare=False)
     injected_ms: float = field(default=0.0, compare=False)
 
@@ -161,7 +163,7 @@ def _drawn(source: random.Random, names: Sequence[str], seconds: float) -> list[
     at_ms = _FIRST_MS * (gap_ms / _FIRST_MS) ** source.random()
     while at_ms < seconds * 1000:
         action = KINDS[source.choice(chosen)](source)
-        faults.append(Fault(at_ms=round(at_ms), action=action, pick=source.randrange(_PICKS)))
+        faults.append(Fault(at_ms=round(at_ms), action=action, pick=source.randrange(_PICKS), keeps_records=True))
         at_ms += 1 + source.expovariate(1 / gap_ms)
     return faults
 

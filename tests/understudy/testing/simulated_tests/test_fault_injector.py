@@ -139,3 +139,23 @@ def test_a_request_of_a_client_that_is_lost_ends_its_connection(world: VirtualWo
     injector = run(world, by_hand("at: 500ms, drop-answer: service(shop), to: 1, api: ApiVersions"), seconds=5)
     assert lost == ["answered", "ConnectionResetError", "answered"]
     assert injector.missed == []
+
+
+def test_a_drawn_loss_of_power_spares_the_last_in_sync_replica_and_ends_when_the_broker_has_left_the_isr(
+    world: VirtualWorld,
+) -> None:
+    cluster = world.cluster
+    faults = [
+        Fault(at_ms=at_ms, action=by_hand(f"at: 1s, lose-power: {broker}, for: 100ms")[0].action, keeps_records=True)
+        for at_ms, broker in ((1_000, 1), (1_200, 2), (1_400, 3))
+    ]
+    injector = FaultInjector(world, faults)
+    cluster.run_for(1_500)
+    assert [fault.found for fault in injector.injected] == ["broker-1", "broker-2"]
+    assert "broker-3 has the only in-sync replica of orders-0 that is alive" in injector.missed[0]
+    assert [broker.name for broker in injector.powerless] == ["broker-1", "broker-2"]
+    cluster.run_for(15_000)
+    assert injector.powerless == ()
+    assert all(broker.is_running for broker in cluster.brokers)
+    injector.stop()
+    cluster.settle()
