@@ -122,10 +122,8 @@ class Strikes:
     async def at_point(self, name: str) -> None:
         """Note that the service reaches a named point, and strike if that is armed."""
         self._reached[name] = self._reached.get(name, 0) + 1
-        loop = self._loop
-        assert loop is not None
         if self._is_struck_at(f"the point {name!r}"):
-            await loop.create_future()  # the process is dead, and nothing after this runs
+            await asyncio.get_running_loop().create_future()  # the process is dead, and nothing after this runs
         armed = self._armed.get(name)
         if armed is None:
             return

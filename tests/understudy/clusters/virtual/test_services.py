@@ -384,6 +384,27 @@ def test_a_service_is_killed_at_a_named_point_and_does_not_go_on() -> None:
     assert trace == ["process 0", "commit 0", "process 1"]
 
 
+def test_a_service_whose_main_function_blocks_is_killed_at_a_named_point_of_its_loop() -> None:
+    pytest.importorskip("greenlet", reason="a main function that blocks needs greenlet")
+    trace: list[str] = []
+
+    async def test(world: VirtualWorld) -> None:
+        service = start(world, lambda: asyncio.run(cleaned_up(trace)), name="billing")
+        service.arm("before commit", "kill", nth=2)
+        await asyncio.sleep(2)
+        assert not service.is_running
+        assert trace == ["process 0", "commit 0", "process 1"]
+
+    run(test)
+
+
+async def cleaned_up(trace: list[str]) -> None:
+    try:
+        await bill(trace)
+    finally:
+        trace.append("cleaned up")
+
+
 def test_a_service_that_is_paused_at_a_named_point_goes_on_there() -> None:
     trace: list[str] = []
 
