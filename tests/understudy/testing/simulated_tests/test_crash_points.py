@@ -7,11 +7,13 @@ from typing import Any
 
 from understudy.clusters.virtual.strikes import Place
 from understudy.clusters.virtual.world import CrashPoint
-from understudy.testing import point
+from understudy.testing import point, simulated
 from understudy.testing.simulated_tests.arguments import checked_arguments
 from understudy.testing.simulated_tests.crash_points import crash_point, in_order
+from understudy.testing.simulated_tests.decorator import simulated_test
 from understudy.testing.simulated_tests.outcome import FailureKind, Outcome
 from understudy.testing.simulated_tests.run import TestRun
+from understudy.testing.simulated_tests.workers.runs import BoundTest, Explanation
 
 ARGUMENTS = checked_arguments({"brokers": 1, "faults": "none", "crash_points": "billing"})
 billed: list[int] = []
@@ -75,3 +77,43 @@ def test_places_are_spread_however_many_are_taken() -> None:
         numbers = sorted(place.number for place in order[:count])
         widest = max(after - before for before, after in zip(numbers, [*numbers[1:], 101], strict=True))
         assert widest <= 3 * 100 / count
+
+
+async def careful_billing() -> None:
+    """Commit after processing: at worst an order is billed twice."""
+    for order in range(max(committed, default=-1) + 1, 3):
+        await asyncio.sleep(0.1)
+        billed.append(order)
+        await point("before commit")
+        committed.append(order)
+        await asyncio.sleep(0.1)
+
+
+@simulated(seeds=5, brokers=1, faults="none", crash_points="billing")
+async def test_a_service_that_commits_after_processing_may_die_at_any_place(cluster: Any) -> None:
+    billed.clear()
+    committed.clear()
+    service = cluster.start(careful_billing, name="billing")
+    await cluster.wait_until(lambda: service.exits, "every order is billed")
+    assert sorted(set(billed)) == committed == [0, 1, 2]
+    assert service.incarnation == 1 + bool(cluster.world.crash_point.number)
+
+
+def test_a_run_beyond_the_last_place_is_skipped() -> None:
+    test = simulated_test(test_a_service_that_commits_after_processing_may_die_at_any_place)
+    assert test is not None
+    bound = BoundTest(test, (), {}, Silent())
+    assert bound.start(9).result().outcome.crash_point.startswith("billing is killed at await ")
+    assert bound.start(40).result().skipped == "billing has 9 places to be killed at"
+
+
+class Silent:
+    """A host of a test that shows nothing."""
+
+    def drop_output(self) -> None: ...
+    def between_runs(self) -> None: ...
+    def replay(self, seed: int) -> str:
+        return ""
+
+    def last_run(self, test: BoundTest, seed: int, text: str) -> Explanation:
+        return Explanation(text)
