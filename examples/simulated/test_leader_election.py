@@ -66,6 +66,7 @@ async def test_all_workers_agree_on_every_leader(cluster):
     await cluster.wait_until(lambda: terms, "a leader is elected")
     first = next(owner for owner, _ in terms[min(terms)])
     await asyncio.sleep(20)
+    await cluster.wait_until(lambda: workers[first].is_running, "no fault has ended the leader")
     workers[first].pause(for_s=15)  # it does not see that its lease ends
     await cluster.wait_until(
         lambda: any(owner != first for each in terms.values() for owner, _ in each), "another leader is elected"
