@@ -28,7 +28,7 @@ async def change(cluster, seen):
     while True:
         running = [member for member in members if member.is_running]
         if len(running) < 2 or (len(running) < 4 and random.random() < 0.5):
-            members.append(cluster.start(read, cluster.bootstrap, seen))
+            members.append(cluster.start(read, cluster.bootstrap, seen, restarts=True))
         elif random.random() < 0.5:
             await random.choice(running).stop()
         else:
