@@ -61,6 +61,6 @@ async def test_a_consumer_reads_nothing_after_one_of_its_topics_was_deleted(clus
     assert await delete_one_of_two_topics(cluster, commits_itself=False) == (0, False)
 
 
-@simulated(seeds=2, faults="none")
+@simulated(seeds=1, faults="none")
 async def test_a_consumer_without_auto_commit_continues(cluster):
     assert await delete_one_of_two_topics(cluster, commits_itself=True) == (5, True)

@@ -37,7 +37,7 @@ async def partitions_of_the_other_member(cluster, *, times_out):
         return count
 
 
-@simulated(seeds=2, faults="none")
+@simulated(seeds=1, faults="none")
 async def test_a_worker_that_hangs_loses_its_partition(cluster):
     assert await partitions_of_the_other_member(cluster, times_out=False) == 2
 

@@ -53,7 +53,7 @@ async def test_a_new_partition_makes_a_consumer_read_the_old_again(cluster):
     assert after == list(range(10))
 
 
-@simulated(seeds=2, faults="none")
+@simulated(seeds=1, faults="none")
 async def test_a_new_partition_does_not_affect_a_manual_assignment(cluster):
     before, after = await read_five_and_add_a_partition(cluster, "latest", assigns=True)
     assert before + after == list(range(10))

@@ -65,6 +65,6 @@ async def test_a_listener_that_asks_for_a_position_waits_without_end(cluster):
     assert await kill_the_coordinator_while_the_listener_asks(cluster, "position") == []
 
 
-@simulated(seeds=2, faults="none", settings=SETTINGS)
+@simulated(seeds=1, faults="none", settings=SETTINGS)
 async def test_a_listener_that_asks_for_a_committed_offset_recovers(cluster):
     assert len(await kill_the_coordinator_while_the_listener_asks(cluster, "committed")) == 10

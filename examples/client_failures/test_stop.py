@@ -58,7 +58,7 @@ async def test_a_consumer_never_stops_after_its_coordinator_has_stopped(cluster)
     service.kill()
 
 
-@simulated(seeds=2, faults="none", settings=SETTINGS)
+@simulated(seeds=1, faults="none", settings=SETTINGS)
 async def test_a_timeout_ends_the_wait(cluster):
     service, may_stop, coordinator = await read_five_orders(cluster, timeout=10)
     coordinator.kill(for_s=1)
