@@ -181,8 +181,7 @@ def test_an_option_that_is_no_number_is_refused(
 def test_a_process_that_dies_is_an_error_that_names_the_seed(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
-        import asyncio, os, signal
-        import pytest
+        import ctypes, os
         from understudy.testing import simulated
 
         @simulated(seeds=3, faults="none")
@@ -193,7 +192,8 @@ def test_a_process_that_dies_is_an_error_that_names_the_seed(project: pytest.Pyt
         @simulated(seeds=3, faults="none")
         async def test_worker(cluster):
             if cluster.seed == 1:
-                os.kill(os.getppid(), signal.SIGKILL)
+                system = ctypes.CDLL(None)
+                system.kill(system.getppid(), 9)
 
         @simulated(seeds=3, faults="none")
         async def test_nested(cluster):
