@@ -24,22 +24,19 @@ import sys
 import tempfile
 import time
 import uuid
-import weakref
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
 from understudy.clusters.simulated.clocks import EPOCH_MS
-from understudy.clusters.virtual import blocking, clocks_in_c, green_threads, sockets
+from understudy.clusters.virtual import blocking, clocks_in_c, green_threads, process_loops, sockets
 from understudy.clusters.virtual.current import Current, current_loop
-from understudy.clusters.virtual.main_loop import new_main_loop
 from understudy.clusters.virtual.process_loop import (
-    NumberedTask,
     ProcessLoop,
     check_signal,
 )
 from understudy.clusters.virtual.refusals import refusal
-from understudy.clusters.virtual.replacement import replace, replace_everywhere, replace_hash, require_cpython
+from understudy.clusters.virtual.replacement import replace, replace_everywhere, require_cpython
 
 BOOT_S: Final = 100_000.0
 """The monotonic clock at the start of a run."""
@@ -51,8 +48,6 @@ _WALL_CLOCKS: Final = (time.CLOCK_REALTIME, getattr(time, "CLOCK_TAI", None), 5)
 _IGNORED_BY_DEFAULT: Final = (signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH)
 
 _entropy = random.Random(0)
-_numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
-"""The numbers of the futures that were hashed, by their addresses."""
 _is_installed = False
 
 
@@ -69,12 +64,12 @@ def install() -> None:
         _replace_clocks()
         _replace_randomness()
         _replace_identity()
-        _replace_loops()
+        process_loops.install()
         _replace_sockets()
         _replace_what_is_refused()
         green_threads.install()
         clocks_in_c.install()
-    _install_policy()
+    process_loops.install_policy()
 
 
 def seed(number: int) -> None:
@@ -309,86 +304,6 @@ def _kill(loop: ProcessLoop, pid: int, signalnum: int) -> None:
         _raise_signal(loop, signalnum)
 
 
-# ---------------------------------------------------------------------- loops
-
-
-def _replace_loops() -> None:
-    _give_loop(asyncio.BaseEventLoop)
-    replace_hash(asyncio.Future, _number_of)
-    replace_hash(asyncio.Task, _number_of)
-    # A class in Python has copied the function of its base.
-    asyncio.tasks._GatheringFuture.__hash__ = _number_of  # type: ignore[attr-defined]  # what gather() returns
-
-
-def _number_of(future: Any) -> int:
-    """Hash a future by a number, which it gets when it is first hashed."""
-    loop = future.get_loop()
-    if not isinstance(loop, ProcessLoop) or isinstance(future, NumberedTask):
-        return object.__hash__(future)
-    address = id(future)
-    known = _numbers.get(address)
-    if known is None or known[0]() is not future:
-        reference = weakref.ref(future, lambda _: _numbers.pop(address, None))
-        known = _numbers[address] = (reference, next(loop.numbers))
-    return known[1]
-
-
-def _give_loop(owner: Any) -> None:
-    """Let a class of event loops, asyncio's or uvloop's, give a process the loop of the simulation."""
-    create = owner.__new__
-
-    def new(cls: Any, *given: Any, **named: Any) -> Any:
-        loop = current_loop()
-        if loop is not None:
-            return _new_loop(loop)
-        return create(cls) if create is object.__new__ else create(cls, *given, **named)
-
-    owner.__new__ = new
-
-
-def _new_loop(loop: ProcessLoop) -> ProcessLoop:
-    if Current.running is not None:
-        refusal("a second event loop in a coroutine", "await in the loop that runs")
-    return new_main_loop(loop)
-
-
-class _Policy(asyncio.AbstractEventLoopPolicy):
-    """The policy of the whole operating system process, which keeps apart the loops of the processes in it."""
-
-    def __init__(self, original: Any) -> None:
-        self.original = original
-        self._loops: dict[Any, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.original, name)
-
-    def get_event_loop(self) -> Any:
-        loop = current_loop()
-        if loop is None:
-            return self.original.get_event_loop()
-        if self._loops.get(loop.process) is None:
-            self._loops[loop.process] = _new_loop(loop)
-        return self._loops[loop.process]
-
-    def set_event_loop(self, loop: Any) -> None:
-        running = current_loop()
-        if running is None:
-            self.original.set_event_loop(loop)
-        else:
-            self._loops[running.process] = loop
-
-    def new_event_loop(self) -> Any:
-        loop = current_loop()
-        return self.original.new_event_loop() if loop is None else _new_loop(loop)
-
-
-def _install_policy() -> None:
-    events: Any = asyncio.events
-    policy = events._get_event_loop_policy() if sys.version_info >= (3, 14) else asyncio.get_event_loop_policy()
-    if not isinstance(policy, _Policy):
-        events._event_loop_policy = _Policy(policy)  # type: ignore[abstract]  # a process has no child processes
-
-
 # ---------------------------------------------------------------------- sockets
 
 
@@ -551,7 +466,7 @@ def _refusing(original: Any) -> Any:
 
 
 def _replace_uvloop(module: Any) -> None:
-    _give_loop(module.Loop)
+    process_loops.give_loop(module.Loop)
 
 
 _PREPARED: Final[dict[str, Callable[[Any], None]]] = {

@@ -130,6 +130,36 @@ def test_two_main_functions_have_loops_of_their_own(simulated: SimulatedSubject)
     assert seen != sorted(seen)
 
 
+def test_a_thread_of_a_coroutine_has_a_loop_of_its_own(simulated: SimulatedSubject) -> None:
+    """faust-streaming runs its consumer so: a loop in a thread, which gets calls from the main loop."""
+
+    async def case() -> list[object]:
+        ready: asyncio.Future[asyncio.AbstractEventLoop] = asyncio.get_running_loop().create_future()
+        main = asyncio.get_running_loop()
+        seen: list[object] = []
+
+        def run() -> None:
+            loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(loop)
+            main.call_soon_threadsafe(ready.set_result, loop)
+            loop.run_forever()
+            seen.append(asyncio.get_event_loop() is loop)
+            loop.close()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        loop = await ready
+        answer = asyncio.run_coroutine_threadsafe(asyncio.sleep(2, "from the thread"), loop)
+        answered: str = await asyncio.wrap_future(answer)
+        seen.append(answered)
+        loop.call_soon_threadsafe(loop.stop)
+        while thread.is_alive():
+            await asyncio.sleep(0.1)
+        return [*seen, loop.is_closed()]
+
+    assert simulated.run(case) == ["from the thread", True, True]
+
+
 def test_threads_run_while_others_wait(simulated: SimulatedSubject) -> None:
     def main() -> list[object]:
         seen: list[object] = []

@@ -196,3 +196,12 @@ def test_a_finished_run_leaves_threads_and_children_as_they_were(simulated: Simu
     with concurrent.futures.ThreadPoolExecutor() as pool:
         assert pool.submit(pow, 2, 3).result() == 8
     assert asyncio.run(asyncio.sleep(0, "a real loop")) == "a real loop"
+
+
+def test_each_method_of_an_event_loop_is_simulated_or_refused(simulated: SimulatedSubject) -> None:
+    """A method that asyncio's base class alone has would raise NotImplementedError, which names no reason."""
+    loop = type(simulated.process("test"))
+    names = [name for name in dir(asyncio.AbstractEventLoop) if not name.startswith("_")]
+    missing = [name for name in names if getattr(loop, name) is getattr(asyncio.AbstractEventLoop, name)]
+    assert missing == []
+    assert len(names) > 50

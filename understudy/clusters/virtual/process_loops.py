@@ -1,0 +1,98 @@
+"""The event loops that asyncio gives to code of a process which asks for one."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import weakref
+from typing import Any
+
+from understudy.clusters.virtual import blocking
+from understudy.clusters.virtual.current import Current, current_loop
+from understudy.clusters.virtual.main_loop import new_main_loop
+from understudy.clusters.virtual.process_loop import NumberedTask, ProcessLoop
+from understudy.clusters.virtual.refusals import refusal
+from understudy.clusters.virtual.replacement import replace_hash
+
+_numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
+"""The numbers of the futures that were hashed, by their addresses."""
+
+
+def install() -> None:
+    """Let asyncio make loops of the simulation for a process, and let futures and tasks hash by a number."""
+    give_loop(asyncio.BaseEventLoop)
+    replace_hash(asyncio.Future, _number_of)
+    replace_hash(asyncio.Task, _number_of)
+    # A class in Python has copied the function of its base.
+    asyncio.tasks._GatheringFuture.__hash__ = _number_of  # type: ignore[attr-defined]  # what gather() returns
+
+
+def _number_of(future: Any) -> int:
+    """Hash a future by a number, which it gets when it is first hashed."""
+    loop = future.get_loop()
+    if not isinstance(loop, ProcessLoop) or isinstance(future, NumberedTask):
+        return object.__hash__(future)
+    address = id(future)
+    known = _numbers.get(address)
+    if known is None or known[0]() is not future:
+        reference = weakref.ref(future, lambda _: _numbers.pop(address, None))
+        known = _numbers[address] = (reference, next(loop.numbers))
+    return known[1]
+
+
+def give_loop(owner: Any) -> None:
+    """Let a class of event loops, asyncio's or uvloop's, give a process the loop of the simulation."""
+    create = owner.__new__
+
+    def new(cls: Any, *given: Any, **named: Any) -> Any:
+        loop = current_loop()
+        if loop is not None:
+            return _new_loop(loop)
+        return create(cls) if create is object.__new__ else create(cls, *given, **named)
+
+    owner.__new__ = new
+
+
+def _new_loop(loop: ProcessLoop) -> ProcessLoop:
+    if Current.running is not None:
+        refusal("a second event loop in a coroutine", "await in the loop that runs")
+    return new_main_loop(loop)
+
+
+class _Policy(asyncio.AbstractEventLoopPolicy):
+    """The policy of the whole operating system process, which keeps apart the loops of processes and threads."""
+
+    def __init__(self, original: Any) -> None:
+        self.original = original
+        self._loops: dict[Any, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)
+
+    def get_event_loop(self) -> Any:
+        loop = current_loop()
+        if loop is None:
+            return self.original.get_event_loop()
+        owner = blocking.current_code() or loop.process
+        if self._loops.get(owner) is None:
+            self._loops[owner] = _new_loop(loop)
+        return self._loops[owner]
+
+    def set_event_loop(self, loop: Any) -> None:
+        running = current_loop()
+        if running is None:
+            self.original.set_event_loop(loop)
+        else:
+            self._loops[blocking.current_code() or running.process] = loop
+
+    def new_event_loop(self) -> Any:
+        loop = current_loop()
+        return self.original.new_event_loop() if loop is None else _new_loop(loop)
+
+
+def install_policy() -> None:
+    """Put the policy in place that keeps the processes apart. Harmless if it is there."""
+    events: Any = asyncio.events
+    policy = events._get_event_loop_policy() if sys.version_info >= (3, 14) else asyncio.get_event_loop_policy()
+    if not isinstance(policy, _Policy):
+        events._event_loop_policy = _Policy(policy)  # type: ignore[abstract]  # a process has no child processes
