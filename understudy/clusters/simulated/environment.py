@@ -89,7 +89,7 @@ class SimulatedEnvironment:
         self.nodes = [self.simulator]
         """All nodes."""
         self.client_nodes = [self.simulator.name]
-        """The names of the nodes that run clients: the simulator, and those of a user's processes."""
+        """The nodes that run clients, by name: the simulator, and one for each process of a user."""
         self.before_fault: Callable[[str], None] = lambda target: None
         """Called with the target of each fault before it is recorded."""
         self._own_clocks = own_clocks

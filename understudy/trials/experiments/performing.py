@@ -382,7 +382,7 @@ class ActionsOnCluster(Protocol):
 
 
 class Performing(ActionsOnCluster, ExperimentEngine, Protocol):
-    """The actions of steps, those of the load included. An engine inherits it."""
+    """The actions of steps, and of the load. An engine inherits it."""
 
     def perform(self, number: int, action: Action, broker_ids: Sequence[int], peer_ids: Sequence[int]) -> Undo | None:
         """Do the action of a step; see `ExperimentEngine.perform`."""
