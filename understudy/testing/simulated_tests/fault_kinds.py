@@ -211,7 +211,8 @@ PROFILES: Final[dict[str, tuple[str, ...]]] = {
 """The kinds of faults by the name of their profile."""
 
 _GAPS_MS: Final = {"failover": (6_000, 12_000, 24_000), "evil": (500, 1_500, 4_000, 10_000)}
-_FEW: Final = frozenset(PROFILES["failover"])
+_FEW: Final = frozenset(PROFILES["failover"]) | {f"{kind}{_OF_SERVICES}" for kind in ("kill", "pause", "stop")}
+"""Kinds that end or stop a process, or move the roles of brokers."""
 
 
 def mean_gaps_ms(kinds: frozenset[str]) -> tuple[int, ...]:

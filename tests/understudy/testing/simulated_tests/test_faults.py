@@ -15,8 +15,9 @@ def drawn(seed: int, kinds: Sequence[str], seconds: float = 60.0) -> tuple[Fault
     return draw_faults(random.Random(seed), kinds, seconds=seconds, brokers=3)
 
 
-def test_a_minute_of_failovers_has_about_five_faults() -> None:
-    counts = [len(drawn(seed, PROFILES["failover"])) for seed in range(300)]
+@pytest.mark.parametrize("kinds", [PROFILES["failover"], ("kill", "stop", "kill-service", "pause-service")])
+def test_a_minute_of_failovers_has_about_five_faults(kinds: Sequence[str]) -> None:
+    counts = [len(drawn(seed, kinds)) for seed in range(300)]
     assert 4.5 < sum(counts) / len(counts) < 7
     assert min(counts) >= 1
 
