@@ -20,8 +20,8 @@ from understudy.foundation.eventlog.records import (
     ProcessExiting,
     ProcessStarted,
 )
-from understudy.testing.simulated_tests.wire_history import WireHistory
-from understudy.testing.simulated_tests.wire_records import Commit, Delivered, Sent
+from understudy.testing.simulated_tests.history.wire_history import WireHistory
+from understudy.testing.simulated_tests.history.wire_records import Commit, Delivered, Sent
 
 PAGE: Final = "run.html"
 _MOST_TEXT: Final = 500

@@ -7,8 +7,8 @@ from understudy.checks.replica_logs import partitions_that_may_have_lost
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.records import FaultInjected, LogOpened
-from understudy.testing.simulated_tests.final_logs import read_final_log
-from understudy.testing.simulated_tests.wire_records import FinalLog
+from understudy.testing.simulated_tests.history.final_logs import read_final_log
+from understudy.testing.simulated_tests.history.wire_records import FinalLog
 
 _EVERYTHING = 1 << 40
 _LOSS = "a loss of power or an unclean election"

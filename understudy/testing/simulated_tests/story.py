@@ -12,9 +12,9 @@ import msgspec
 from understudy.clusters.virtual.world import LogLine
 from understudy.foundation.eventlog import records
 from understudy.foundation.eventlog.records import Envelope
+from understudy.testing.simulated_tests.history.wire_history import WireHistory
+from understudy.testing.simulated_tests.history.wire_records import NO_ANSWER, NO_ERROR, Assigned, Commit, Sent
 from understudy.testing.simulated_tests.outcome import Problem
-from understudy.testing.simulated_tests.wire_history import WireHistory
-from understudy.testing.simulated_tests.wire_records import NO_ANSWER, NO_ERROR, Assigned, Commit, Sent
 from understudy.trials.seeds.story_sentences import story_sentence
 
 MOST_LINES: Final = 30

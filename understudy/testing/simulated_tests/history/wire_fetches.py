@@ -9,10 +9,10 @@ from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from understudy.foundation.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from understudy.foundation.wire.messages.metadata import MetadataResponse
-from understudy.testing.simulated_tests.memberships import Memberships, Reader
-from understudy.testing.simulated_tests.wire_batches import delivered_records
-from understudy.testing.simulated_tests.wire_connections import ClientConnection, Request
-from understudy.testing.simulated_tests.wire_records import Client, Delivered, Partition, Position
+from understudy.testing.simulated_tests.history.memberships import Memberships, Reader
+from understudy.testing.simulated_tests.history.wire_batches import delivered_records
+from understudy.testing.simulated_tests.history.wire_connections import ClientConnection, Request
+from understudy.testing.simulated_tests.history.wire_records import Client, Delivered, Partition, Position
 
 _READ_COMMITTED: Final = 1
 _FIRST_VERSION_WITH_SESSIONS: Final = 7

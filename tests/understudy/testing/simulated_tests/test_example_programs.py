@@ -11,7 +11,7 @@ from tests.shares import share_of
 
 pytest_plugins = ["pytester"]
 
-PROGRAMS = sorted((Path(__file__).parents[3] / "examples" / "simulated").glob("test_*.py"))
+PROGRAMS = sorted((Path(__file__).parents[4] / "examples" / "simulated").glob("test_*.py"))
 TIMEOUT_S = 900
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.testing.simulated_tests.wires import ORDERS, Wires, produce_request
+from tests.understudy.testing.simulated_tests.history.wires import ORDERS, Wires, produce_request
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, TopicId
 from understudy.foundation.records.compression import Compression
@@ -52,7 +52,7 @@ from understudy.foundation.wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from understudy.testing.simulated_tests.wire_records import NO_ANSWER, Client
+from understudy.testing.simulated_tests.history.wire_records import NO_ANSWER, Client
 
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAEg")
 RECORDS = (Record(0, 5, b"k", b"a", (Header("h", b"1"),)), Record(1, 6, None, b"b"))

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from understudy.foundation.wire.framing import FrameReader
 from understudy.foundation.wire.registry import Api
 from understudy.foundation.wire.schema import Message
-from understudy.testing.simulated_tests.memberships import Reader
-from understudy.testing.simulated_tests.wire_records import Client, Partition
+from understudy.testing.simulated_tests.history.memberships import Reader
+from understudy.testing.simulated_tests.history.wire_records import Client, Partition
 
 Fetching: TypeAlias = dict[Partition, tuple[int, Reader]]
 """The offset from which each partition is fetched, and for whom."""

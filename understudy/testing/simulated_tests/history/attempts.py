@@ -6,8 +6,8 @@ from collections import deque
 from typing import TypeAlias
 
 from understudy.foundation.records.record import Header
-from understudy.testing.simulated_tests.wire_batches import SequencedRecord
-from understudy.testing.simulated_tests.wire_records import Client, Partition, Sent
+from understudy.testing.simulated_tests.history.wire_batches import SequencedRecord
+from understudy.testing.simulated_tests.history.wire_records import Client, Partition, Sent
 
 _Content: TypeAlias = tuple[Partition, int, bytes | None, bytes | None, tuple[Header, ...]]
 

@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from understudy.checks.client_history import ClientHistory, Poll, PollsReadOn
 from understudy.checks.facts import name_of
-from understudy.testing.simulated_tests import history_words as words
-from understudy.testing.simulated_tests.history_checks import Evidence
-from understudy.testing.simulated_tests.wire_records import (
+from understudy.testing.simulated_tests.history import history_words as words
+from understudy.testing.simulated_tests.history.history_checks import Evidence
+from understudy.testing.simulated_tests.history.wire_records import (
     NO_ERROR,
     Assigned,
     Commit,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from understudy.testing.simulated_tests.wire_decoding import Decoder
-from understudy.testing.simulated_tests.wire_records import Processed
+from understudy.testing.simulated_tests.history.wire_decoding import Decoder
+from understudy.testing.simulated_tests.history.wire_records import Processed
 
 
 class _Kind(enum.Enum):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.testing.simulated_tests.wires import Wires, log_record
+from tests.understudy.testing.simulated_tests.history.wires import Wires, log_record
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.records.batch import batches, set_max_timestamp
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.record import Record, encode_records
-from understudy.testing.simulated_tests.final_logs import read_final_log, senders
-from understudy.testing.simulated_tests.wire_records import FinalLog, LogRecord
+from understudy.testing.simulated_tests.history.final_logs import read_final_log, senders
+from understudy.testing.simulated_tests.history.wire_records import FinalLog, LogRecord
 
 
 def batch(offset: int, *values: bytes, compression: Compression = Compression.NONE) -> bytes:

@@ -16,10 +16,10 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.wire.network import Connection, Network, ServerSocket
-from understudy.testing.simulated_tests.cluster_history import Caller, ClusterHistory
-from understudy.testing.simulated_tests.final_logs import read_final_log
-from understudy.testing.simulated_tests.wire_history import WireHistory
-from understudy.testing.simulated_tests.wire_records import FinalLog, Partition
+from understudy.testing.simulated_tests.history.cluster_history import Caller, ClusterHistory
+from understudy.testing.simulated_tests.history.final_logs import read_final_log
+from understudy.testing.simulated_tests.history.wire_history import WireHistory
+from understudy.testing.simulated_tests.history.wire_records import FinalLog, Partition
 
 ORDERS = [TopicPartition("orders", number) for number in range(2)]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.testing.simulated_tests.wires import Wires, log_record
+from tests.understudy.testing.simulated_tests.history.wires import Wires, log_record
 from understudy.foundation.cluster.errors import Errors
-from understudy.testing.simulated_tests.wire_records import FinalLog
+from understudy.testing.simulated_tests.history.wire_records import FinalLog
 
 ORDERS_0 = "orders", 0
 

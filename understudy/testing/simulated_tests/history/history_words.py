@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from understudy.foundation.records.record import Header
-from understudy.testing.simulated_tests.wire_records import (
+from understudy.testing.simulated_tests.history.wire_records import (
     NO_ANSWER,
     NO_ERROR,
     Commit,

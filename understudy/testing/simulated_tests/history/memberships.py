@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from understudy.testing.simulated_tests.wire_records import Assigned, Client, Partition
+from understudy.testing.simulated_tests.history.wire_records import Assigned, Client, Partition
 
 
 class Reader(NamedTuple):

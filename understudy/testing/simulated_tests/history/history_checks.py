@@ -23,9 +23,9 @@ from understudy.checks.client_history import (
     ValuesHaveOneOffset,
 )
 from understudy.checks.facts import name_of
-from understudy.testing.simulated_tests import history_words as words
-from understudy.testing.simulated_tests.final_logs import senders
-from understudy.testing.simulated_tests.wire_records import (
+from understudy.testing.simulated_tests.history import history_words as words
+from understudy.testing.simulated_tests.history.final_logs import senders
+from understudy.testing.simulated_tests.history.wire_records import (
     Assigned,
     Delivered,
     FinalLog,

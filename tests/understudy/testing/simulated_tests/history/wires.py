@@ -37,9 +37,9 @@ from understudy.foundation.wire.messages.sync_group import SyncGroupRequest, Syn
 from understudy.foundation.wire.registry import api_of
 from understudy.foundation.wire.schema import Message
 from understudy.foundation.wire.version_prefixed import encode_prefixed
-from understudy.testing.simulated_tests.cluster_history import Caller, ClusterHistory
-from understudy.testing.simulated_tests.wire_history import WireHistory
-from understudy.testing.simulated_tests.wire_records import FinalLog, LogRecord, Partition
+from understudy.testing.simulated_tests.history.cluster_history import Caller, ClusterHistory
+from understudy.testing.simulated_tests.history.wire_history import WireHistory
+from understudy.testing.simulated_tests.history.wire_records import FinalLog, LogRecord, Partition
 
 ALL = -1
 ORDERS = "orders"

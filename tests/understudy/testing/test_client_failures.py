@@ -31,6 +31,6 @@ def test_each_program_is_on_the_page() -> None:
 def test_a_client_that_is_mended_is_said_to_be(pytester: pytest.Pytester) -> None:
     shutil.copy(EXAMPLES / "conftest.py", pytester.path)
     pytester.makepyfile("def test_of_a_failure_that_is_gone(): assert not 'mended'")
-    result = pytester.runpytest_inprocess("-p", "no:randomly")
+    result = pytester.runpytest_subprocess("-p", "no:randomly")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*This test passes if aiokafka * fails as its docstring says*client-failures.md*"])

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from understudy.testing.simulated_tests import history_words as words
-from understudy.testing.simulated_tests.group_checks import (
+from understudy.testing.simulated_tests.history import history_words as words
+from understudy.testing.simulated_tests.history.group_checks import (
     GroupEvidence,
     committed_too_early,
     given_out_of_order,
     not_reached,
     processed_twice,
 )
-from understudy.testing.simulated_tests.history_checks import Evidence, disordered, lost, repeated
-from understudy.testing.simulated_tests.wire_history import WireHistory
-from understudy.testing.simulated_tests.wire_records import (
+from understudy.testing.simulated_tests.history.history_checks import Evidence, disordered, lost, repeated
+from understudy.testing.simulated_tests.history.wire_history import WireHistory
+from understudy.testing.simulated_tests.history.wire_records import (
     NO_ERROR,
     Assigned,
     Commit,

@@ -24,12 +24,12 @@ from understudy.foundation.wire.messages.txn_offset_commit import TxnOffsetCommi
 from understudy.foundation.wire.registry import api_by_key
 from understudy.foundation.wire.schema import Message
 from understudy.foundation.wire.version_prefixed import decode_prefixed
-from understudy.testing.simulated_tests.attempts import Attempts
-from understudy.testing.simulated_tests.memberships import Memberships
-from understudy.testing.simulated_tests.wire_batches import sent_records
-from understudy.testing.simulated_tests.wire_connections import ClientConnection, Request
-from understudy.testing.simulated_tests.wire_fetches import Fetches
-from understudy.testing.simulated_tests.wire_records import (
+from understudy.testing.simulated_tests.history.attempts import Attempts
+from understudy.testing.simulated_tests.history.memberships import Memberships
+from understudy.testing.simulated_tests.history.wire_batches import sent_records
+from understudy.testing.simulated_tests.history.wire_connections import ClientConnection, Request
+from understudy.testing.simulated_tests.history.wire_fetches import Fetches
+from understudy.testing.simulated_tests.history.wire_records import (
     NO_ANSWER,
     Assigned,
     Client,

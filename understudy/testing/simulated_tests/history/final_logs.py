@@ -10,8 +10,8 @@ from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.records.batch import BatchHeader, batches
 from understudy.foundation.records.record import Record, records
 from understudy.foundation.records.varint import Buffer
-from understudy.testing.simulated_tests.wire_batches import sequenced
-from understudy.testing.simulated_tests.wire_records import FinalLog, LogRecord, Sent
+from understudy.testing.simulated_tests.history.wire_batches import sequenced
+from understudy.testing.simulated_tests.history.wire_records import FinalLog, LogRecord, Sent
 
 _COMMIT: Final = b"\0\0\0\1"
 """Key of a control record for a committed transaction: version 0, type 1."""
