@@ -3,6 +3,8 @@ PYTHON ?= python3
 PIP    = .venv/bin/python -m pip --disable-pip-version-check
 PYTEST = .venv/bin/python -m pytest
 WORKERS = -n 2 --dist loadgroup
+# Tests that mostly wait for processes: three of them keep two cores busy.
+WAITING = -n 3 --dist loadgroup
 STAMP  = .venv/.installed
 CORES  = $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 SEEDS ?= 1000
@@ -35,7 +37,7 @@ test: setup  ## what is quick, and a real run of each kind: six minutes on two c
 	$(PYTEST) -m '(not long or representative) and not interop' $(WORKERS) $(ARGS)
 
 test-rest: setup  ## what `make test` leaves out of `make test-all`
-	$(PYTEST) -m 'long and not representative and not interop' $(WORKERS) $(ARGS)
+	$(PYTEST) -m 'long and not representative and not interop' $(WAITING) $(ARGS)
 
 test-all: setup  ## all tests but those beside Apache Kafka (`make interop`)
 	$(PYTEST) $(WORKERS) $(ARGS)
@@ -45,7 +47,7 @@ nightly: setup  ## everything, with the whole of each search (hours; CONTRIBUTIN
 	NIGHTLY=1 KAFKA_TESTS=all CLIENT_SUITES=all $(PYTEST) tests/interop tests/contracts tests/foundation/zk -m interop $(WORKERS) $(ARGS)
 
 interop: setup  ## a real Apache Kafka 3.9.1 as the judge, and ZooKeeper 3.4 to 3.8; Maven fetches them (REQUIRE_MAVEN=1: fail where it cannot)
-	$(PYTEST) tests/interop tests/contracts -m interop $(WORKERS) $(ARGS)
+	$(PYTEST) tests/interop tests/contracts -m interop $(WAITING) $(ARGS)
 
 kafka-tests: setup  ## the integration tests of Apache Kafka 3.9.1 against our brokers, all of them (two hours)
 	KAFKA_TESTS=all $(PYTEST) tests/interop/test_kafkas_own_tests.py -m interop -n 2 $(ARGS)
