@@ -28,11 +28,23 @@ from understudy.testing.simulated_tests.workers.slots import Begin, Slot
 
 SECTION: Final = "understudy"
 """The title of the section in the report of a failed test."""
+_SHOWN_LINES: Final = 40
+"""Number of lines that the report shows of each stream, and of the log, of a failing run."""
 
 
 def test_of(item: pytest.Item) -> SimulatedTest | None:
     """The simulated test that an item runs; None for any other."""
     return simulated_test(getattr(item, "obj", None))
+
+
+def _last_lines(section: tuple[str, str]) -> tuple[str, str]:
+    """Cut a captured section of a report to its last lines: a client logs a line for each attempt of a minute."""
+    title, text = section
+    lines = text.splitlines()
+    left_out = len(lines) - _SHOWN_LINES
+    if left_out <= 0 or title == SECTION:
+        return section
+    return title, "\n".join([f"… {left_out} earlier lines are left out", *lines[-_SHOWN_LINES:]])
 
 
 class _Reported(bdb.BdbQuit):
@@ -107,7 +119,7 @@ class PytestSide:
                 config=self._config, data=call.excinfo.value.args[0]
             )
             report.outcome, report.longrepr = made.outcome, made.longrepr
-            report.sections = [*report.sections, *made.sections]
+            report.sections = [*report.sections, *map(_last_lines, made.sections)]
             if hasattr(made, "wasxfail"):
                 report.wasxfail = made.wasxfail
         if _last_run is not None and call.when == "call":

@@ -374,3 +374,19 @@ def test_no_worker_is_started_for_tests_that_are_not_run(project: pytest.Pyteste
     project.makepyfile(test_cases=CASES)
     run(project, "-k", "ordinary").assert_outcomes(passed=1, deselected=7)
     assert run(project, "--collect-only").ret == pytest.ExitCode.OK
+
+
+def test_the_report_has_the_last_lines_of_what_the_failing_run_has_printed(project: pytest.Pytester) -> None:
+    project.makepyfile("""
+        from understudy.testing import simulated
+
+        @simulated(seeds=1, faults="none")
+        async def test_it(cluster):
+            for number in range(100):
+                print("line", number)
+            raise ValueError("it fails")
+        """)
+    lines = run(project).stdout.str()
+    assert "60 earlier lines are left out" in lines
+    assert "\nline 60\n" in lines and "\nline 59\n" not in lines
+    assert "replay it:" in lines
