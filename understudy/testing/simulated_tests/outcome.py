@@ -58,6 +58,7 @@ class Outcome:
 
     Attributes:
         problems: why the run has failed, the most important first; empty if it has passed.
+        note: what may be the reason of the problems, in a sentence; empty for nothing.
         began_ms: virtual time at which the test began: the brokers had started.
         virtual_s: virtual time that the test has taken.
         injected: the places in the schedule of the faults that were injected.
@@ -78,6 +79,7 @@ class Outcome:
 
     seed: int
     problems: list[Problem] = field(default_factory=list)
+    note: str = ""
     began_ms: float = 0.0
     virtual_s: float = 0.0
     injected: tuple[int, ...] = ()

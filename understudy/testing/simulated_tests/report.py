@@ -46,6 +46,8 @@ def report(outcome: Outcome, shrunk: Shrunk, last: Outcome | None, *, replay: st
     first = outcome.problems[0]
     shown = None if last is None else next((each for each in last.problems if each.way == first.way), None)
     lines = [f"seed {outcome.seed} fails: {_headline(first)}", *_details(shown or first)]
+    note = outcome.note if last is None or shown is None else last.note
+    lines += [f"    {note}"] if note else []
     others = [each for each in outcome.problems[1:] if each.way != first.way]
     lines += [f"also {_headline(each)}" for each in others[:_MOST_PROBLEMS]]
     if len(others) > _MOST_PROBLEMS:

@@ -194,6 +194,8 @@ class TestRun:
                 self._told_records = None
             else:
                 self._add(*verdict.lost_records(self.cluster, self.wire))
+                if self._problems:
+                    self.outcome.note = verdict.lost_with_acks_1(self.cluster, self.wire)
         injected = injector.injected
         self.outcome.injected = tuple(place for place, fault in enumerate(self.faults) if fault in injected)
         self.outcome.faults = tuple(f"{each.injected_ms / 1000:9.3f} s  {each.words}" for each in injected)

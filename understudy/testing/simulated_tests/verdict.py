@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from understudy.clusters.cluster import ClusterError, WaitTimedOut
@@ -26,7 +26,7 @@ from understudy.trials.seeds.settling import SETTLE_TIMEOUT_S, settle_after_faul
 CLOSING_S: Final = 2.0
 """Virtual time that tasks have to end after the test: connections and generators are closed in tasks of their own."""
 
-_ALL: Final = -1
+_ALL, _LEADER = -1, 1
 
 
 def of_test(error: BaseException, world: VirtualWorld, at_ms: float) -> Problem:
@@ -114,18 +114,33 @@ def lost_records(cluster: SimulatedCluster, wire: WireHistory) -> list[Problem]:
 
     Call it when the cluster has settled. Partitions with an unclean election or a loss of power are left out.
     """
-    decoder = wire.decoded()
-    sent = [each for each in decoder.sent if each.acks == _ALL]
-    if not sent:
-        return []
-    evidence = Evidence(sent, decoder.delivered, wire.marked, decoder.assigned, leader_logs(cluster))
-    found = lost(evidence, None)
+    found = _lost(cluster, wire, lambda acks: acks == _ALL)
     if not found:
         return []
     details = history_words.listed("lost", found).splitlines()[1:]
     count = "a record is" if len(found) == 1 else f"{len(found)} records are"
     text = f"{count} lost, which brokers have acknowledged with acks=all"
     return [Problem(FailureKind.LOST, cluster.now_ms, text, tuple(line.strip() for line in details))]
+
+
+def lost_with_acks_1(cluster: SimulatedCluster, wire: WireHistory) -> str:
+    """Return a note about records that were acknowledged by a leader alone and are in no log; empty if there are none.
+
+    Kafka allows it, so it is no problem of its own; but it may be the reason of another.
+    """
+    found = _lost(cluster, wire, lambda acks: acks == _LEADER)
+    if not found:
+        return ""
+    count = "a record is" if len(found) == 1 else f"{len(found)} records are"
+    return f"note: {count} lost, which the leader alone had acknowledged (acks=1); acks='all' waits for the others"
+
+
+def _lost(cluster: SimulatedCluster, wire: WireHistory, has_acks: Callable[[int], bool]) -> list[str]:
+    decoder = wire.decoded()
+    sent = [each for each in decoder.sent if has_acks(each.acks)]
+    if not sent:
+        return []
+    return lost(Evidence(sent, decoder.delivered, wire.marked, decoder.assigned, leader_logs(cluster)), None)
 
 
 def violations(judgement: SeedJudgement, now_ms: float) -> list[Problem]:

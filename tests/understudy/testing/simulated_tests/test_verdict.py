@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
 
 from understudy.checks.facts import Partition
 from understudy.clusters.simulated.cluster import SimulatedCluster
@@ -365,3 +367,24 @@ def test_loss_of_power_excuses_all_partitions_unless_brokers_record_their_logs()
         assert all(log.may_have_lost for log in leader_logs(cluster.simulated).values())
 
     assert_passes(test)
+
+
+@pytest.mark.parametrize(("acks", "is_noted"), [(1, True), ("all", False)])
+def test_a_failure_notes_records_that_a_leader_alone_had_acknowledged(acks: int | str, is_noted: bool) -> None:
+    async def test(cluster: SimulatedTestCluster) -> None:
+        await cluster.create_topic("orders")
+        async with AIOKafkaProducer(bootstrap_servers=cluster.bootstrap, acks=acks, client_id="shop") as producer:
+            await producer.send_and_wait("orders", b"first")
+            for follower in cluster.isr("orders"):
+                if follower != cluster.leader_id("orders"):
+                    cluster.broker(follower).isolate(for_s=1)
+            sent = asyncio.ensure_future(producer.send_and_wait("orders", b"second"))
+            await asyncio.sleep(0.5)
+            cluster.leader("orders").kill(for_s=20)
+            with contextlib.suppress(KafkaError):
+                await sent
+        await cluster.calm()
+        raise AssertionError("it fails")
+
+    outcome = TestRun(test, (), {}, SimulatedArguments(), 3).run()
+    assert ("which the leader alone had acknowledged (acks=1)" in outcome.note) == is_noted

@@ -388,5 +388,6 @@ def test_the_report_has_the_last_lines_of_what_the_failing_run_has_printed(proje
         """)
     lines = run(project).stdout.str()
     assert "60 earlier lines are left out" in lines
-    assert "\nline 60\n" in lines and "\nline 59\n" not in lines
+    assert "\nline 60\n" in lines
+    assert "\nline 59\n" not in lines
     assert "replay it:" in lines
