@@ -39,9 +39,9 @@ class Line:
     def serve(self, test: BoundTest) -> None:
         """Run seeds of a test until `End`."""
         __tracebackhide__ = True
-        self.is_answered = True
         test.warm_up()
         self._connection.send(Ready())
+        self.is_answered = True
         while True:
             try:
                 match self._connection.recv():

@@ -391,3 +391,23 @@ def test_the_report_has_the_last_lines_of_what_the_failing_run_has_printed(proje
     assert "\nline 60\n" in lines
     assert "\nline 59\n" not in lines
     assert "replay it:" in lines
+
+
+def test_a_worker_that_cannot_load_the_simulator_says_why(project: pytest.Pytester) -> None:
+    project.makeconftest("""
+        import os
+        import sys
+
+        if os.environ.get("PYTHONHASHSEED") == "0":  # a worker
+            sys.modules["understudy.testing.simulated_tests.run"] = None
+        """)
+    project.makepyfile("""
+        from understudy.testing import simulated
+
+        @simulated(seeds=1)
+        async def test_it(cluster):
+            pass
+        """)
+    result = run(project)
+    result.assert_outcomes(failed=1)
+    assert "import of understudy.testing.simulated_tests.run halted" in result.stdout.str()
