@@ -89,10 +89,17 @@ class _Policy(asyncio.AbstractEventLoopPolicy):
         loop = current_loop()
         return self.original.new_event_loop() if loop is None else _new_loop(loop)
 
+    def get_child_watcher(self) -> Any:
+        """Return the watcher of real child processes, which real loops ask for before Python 3.14."""
+        return self.original.get_child_watcher()
+
+    def set_child_watcher(self, watcher: Any) -> None:
+        self.original.set_child_watcher(watcher)
+
 
 def install_policy() -> None:
     """Put the policy in place that keeps the processes apart. Harmless if it is there."""
     events: Any = asyncio.events
     policy = events._get_event_loop_policy() if sys.version_info >= (3, 14) else asyncio.get_event_loop_policy()
     if not isinstance(policy, _Policy):
-        events._event_loop_policy = _Policy(policy)  # type: ignore[abstract]  # a process has no child processes
+        events._event_loop_policy = _Policy(policy)

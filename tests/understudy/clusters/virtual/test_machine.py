@@ -239,3 +239,17 @@ def test_an_interpreter_without_the_replaced_tables_is_refused(prepare: str, exp
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
     assert expected in done.stdout, done.stderr
+
+
+def test_a_real_loop_starts_child_processes_after_the_replacements() -> None:
+    program = (
+        "import asyncio, sys\n"
+        "from understudy.clusters.virtual import machine\n"
+        "machine.install()\n"
+        "async def main():\n"
+        "    child = await asyncio.create_subprocess_exec(sys.executable, '-c', 'pass')\n"
+        "    print(await child.wait())\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("0\n", "")
