@@ -1,4 +1,4 @@
-"""A client reaches no broker, although some of its bootstrap servers are up, after all that it knows have ended."""
+"""A client reaches no broker, although bootstrap servers are up, after all brokers of its metadata have ended."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A worker that hangs keeps its partitions, whatever `max_poll_interval_ms` says, if a `getone` was once cancelled."""
+"""A worker that hangs for longer than `max_poll_interval_ms` keeps its partitions if a `getone` was once cancelled."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A client that starts at a broker which has just started itself knows no broker, and never finds one again."""
+"""A client that starts at a broker without metadata gets no brokers, and never finds one again."""
 
 import asyncio
 import contextlib

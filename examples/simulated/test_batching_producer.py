@@ -1,4 +1,4 @@
-"""A producer that collects records for 50 ms sends few batches, and still learns the fate of each record."""
+"""A producer that collects records for 50 ms sends few batches, and gets the offset or error of each record."""
 
 import asyncio
 

@@ -30,7 +30,7 @@ async def shout(bootstrap):
                 await consumer.commit({TopicPartition("texts", record.partition): record.offset + 1})
 
 
-async def hear(bootstrap, shouts):
+async def read_shouts(bootstrap, shouts):
     async with AIOKafkaConsumer(
         "shouts", bootstrap_servers=bootstrap, metadata_max_age_ms=5_000, auto_offset_reset="earliest"
     ) as consumer:
@@ -45,7 +45,7 @@ async def test_each_text_is_shouted_at_least_once(cluster):
     shouts, expected = {}, {}
     for name in ("shouter-1", "shouter-2"):
         cluster.start(shout, cluster.bootstrap, name=name, restarts=True)
-    cluster.start(hear, cluster.bootstrap, shouts, restarts=True)
+    cluster.start(read_shouts, cluster.bootstrap, shouts, restarts=True)
     async with AIOKafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all") as producer:
         for number in range(TEXTS):
             await producer.send_and_wait("texts", b"text %d" % number, key=b"%d" % (number % 7))

@@ -1,4 +1,4 @@
-"""A consumer that remembers the ids that it has processed turns at least once into once."""
+"""A consumer that keeps the ids of processed records turns at least once into once."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Every order that the producer was told is written is delivered, whatever happens to brokers meanwhile."""
+"""Every acknowledged order is delivered, although brokers fail meanwhile."""
 
 import asyncio
 

@@ -43,8 +43,8 @@ class Before:
         leaders = {key: found.state.leader_and_isr.leader for key, found in now.partitions.items() if found.state}
         return cls(now.controller_epoch, {key: int(leader) for key, leader in leaders.items()})
 
-    def remember(self, broker_id: int, now: ClusterPicture) -> None:
-        """Remember the roles that a broker has now."""
+    def note_roles(self, broker_id: int, now: ClusterPicture) -> None:
+        """Note the roles that a broker has now."""
         if now.controller == broker_id:
             self.controller_epoch = now.controller_epoch
         for key, partition in now.partitions.items():
@@ -450,4 +450,4 @@ class ClusterUnderTest:
 
     def _remember_roles(self, broker_id: int) -> None:
         """Remember the roles that the broker has now, for `controller_change` and `leader_change`."""
-        self.before.remember(broker_id, self.local.picture())
+        self.before.note_roles(broker_id, self.local.picture())

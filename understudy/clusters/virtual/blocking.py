@@ -35,7 +35,7 @@ _loop_of_greenlet: dict[Any, ProcessLoop] = {}
 _locals_of_greenlet: dict[Any, dict[str, Any]] = {}
 """What `threading.local` objects hold for each blocking code that waits; see `_exchange_locals`."""
 _is_executing = False
-"""Whether a function runs that cannot wait, for want of greenlets."""
+"""Whether a function runs that cannot wait, because there are no greenlets."""
 _slept_s = 0.0
 
 

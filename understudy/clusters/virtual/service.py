@@ -430,7 +430,7 @@ class Service:
             waiter.set_exception(error) if error is not None else waiter.set_result(result)
 
     def _give_up(self, error: ClusterError) -> None:
-        """Let those that wait for the result of `main` know that there is none."""
+        """End each wait for the result of `main`, because there is none."""
         for waiter in self._taken_waiters():
             waiter.set_exception(error)
 

@@ -55,7 +55,7 @@ class Strikes:
     not count.
 
     Args:
-        main: the main function, which tells the code of the service from libraries.
+        main: the main function; its package is the code of the service, and others are libraries.
 
     Attributes:
         places: the places that its first process has reached; empty unless `collects`.

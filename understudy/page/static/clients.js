@@ -32,11 +32,11 @@ export class ClientsView {
   }
 
   _drawSentences(list, name) {
-    const told = this._catalogue.sentencesOf(name);
-    const until = told.countBelow(this._player.n);
+    const sentences = this._catalogue.sentencesOf(name);
+    const until = sentences.countBelow(this._player.n);
     const numbers = [];
     for (let place = Math.max(0, until - SHOWN); place < until; place += 1) {
-      numbers.push(told.at(place));
+      numbers.push(sentences.at(place));
     }
     keyed(list, numbers.map(String), (key) => this._sentence(Number(key)));
   }

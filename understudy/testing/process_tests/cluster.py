@@ -15,6 +15,7 @@ from understudy.clusters.testing.cluster_under_test import Before, BrokerConditi
 from understudy.clusters.testing.faults import RecordedFault
 from understudy.clusters.virtual.service import name_of
 from understudy.foundation.cluster.errors import Errors
+from understudy.testing.broker_of_test import BrokerOfTest
 from understudy.testing.process_tests.child_service import ChildService
 
 T = TypeVar("T")
@@ -24,33 +25,15 @@ _STEP_S: Final = 0.1
 _VIRTUAL: Final = "only brokers in virtual time (understudy.testing.simulated) have it"
 
 
-class ProcessTestBroker:
+class ProcessTestBroker(BrokerOfTest):
     """One broker process, with the names of `SimulatedTestBroker`."""
 
     def __init__(self, cluster: ProcessTestCluster, broker: LocalBroker) -> None:
         self._cluster = cluster
         self._broker = broker
-        self.id = broker.id
-        self.name = broker.name
+        super().__init__(broker.id, broker)
         self.role = broker.role
         self.address = broker.address
-
-    def __repr__(self) -> str:
-        return f"<{self.name} {'running' if self.is_running else 'not running'}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ProcessTestBroker) and other.id == self.id
-
-    def __hash__(self) -> int:
-        return self.id
-
-    @property
-    def is_running(self) -> bool:
-        return self._broker.is_running
-
-    @property
-    def is_paused(self) -> bool:
-        return self._broker.is_paused
 
     def kill(self, for_s: float | None = None) -> None:
         self._broker.kill()
@@ -59,9 +42,6 @@ class ProcessTestBroker:
     def pause(self, for_s: float | None = None) -> None:
         self._broker.pause()
         self._later(for_s, self._resume_if_paused)
-
-    def resume(self) -> None:
-        self._broker.resume()
 
     def _resume_if_paused(self) -> None:
         if self.is_paused:

@@ -10,6 +10,7 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.simulated.broker import SimulatedBroker
 from understudy.clusters.virtual.world import VirtualWorld
 from understudy.foundation.cluster.errors import Errors
+from understudy.testing.broker_of_test import BrokerOfTest
 
 
 class ClusterOfBrokers(Protocol):
@@ -23,7 +24,7 @@ class ClusterOfBrokers(Protocol):
     async def wait_until(self, condition: Callable[[], Any], what: str) -> Any: ...
 
 
-class SimulatedTestBroker:
+class SimulatedTestBroker(BrokerOfTest):
     """One broker of the simulation. The faults act at once; `start`, `stop` and `restart` are awaited.
 
     Attributes:
@@ -31,29 +32,11 @@ class SimulatedTestBroker:
     """
 
     def __init__(self, cluster: ClusterOfBrokers, broker: SimulatedBroker, role: str = "") -> None:
+        super().__init__(int(broker.id), broker)
         self._cluster = cluster
         self.role = role
         self._broker = broker
-        self.id = int(broker.id)
-        self.name = broker.name
         self.address = cluster.address_of(broker.name)
-
-    def __repr__(self) -> str:
-        return f"<{self.name} {'running' if self.is_running else 'not running'}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SimulatedTestBroker) and other.id == self.id
-
-    def __hash__(self) -> int:
-        return self.id
-
-    @property
-    def is_running(self) -> bool:
-        return self._broker.is_running
-
-    @property
-    def is_paused(self) -> bool:
-        return self._broker.is_paused
 
     def kill(self, for_s: float | None = None) -> None:
         """Kill it (SIGKILL), and start it again after `for_s` seconds; None leaves it to `start`."""
@@ -66,9 +49,6 @@ class SimulatedTestBroker:
         with self._broker.found_as(self.role):
             self._broker.pause()
         self._later(for_s, self._broker.resume_if_paused)
-
-    def resume(self) -> None:
-        self._broker.resume()
 
     def isolate(self, for_s: float | None = None) -> None:
         """Hold everything between it and all other nodes, until `heal`, or for `for_s` seconds."""

@@ -63,7 +63,7 @@ class SimulatedTestCluster:
         self.before = Before()
 
     def begin_test(self, injector: FaultInjector) -> None:
-        """Remember the roles of the brokers now, for the conditions of `wait_for`."""
+        """Note the roles of the brokers now, for the conditions of `wait_for`."""
         self.injector = injector
         self.before = Before.of(self.picture())
         self.simulated.before_fault = self._remember_roles
@@ -71,7 +71,7 @@ class SimulatedTestCluster:
     def _remember_roles(self, target: str) -> None:
         for broker in self.simulated.brokers:
             if broker.name == target:
-                self.before.remember(broker.id, self.picture())
+                self.before.note_roles(broker.id, self.picture())
 
     # -- addresses and roles
 

@@ -33,7 +33,7 @@ class Problem:
         at_ms: virtual time since the run began, when it was found.
         text: one sentence, without the time.
         details: further lines: a traceback, or the tasks that wait.
-        place: the type of an exception and the line that has raised it; with `kind` it tells whether two runs have
+        place: the type of an exception and the line that has raised it; with `kind` it decides whether two runs have
             failed in the same way. Empty if the kind says all.
     """
 

@@ -96,8 +96,8 @@ class TestRun:
         self._with_trace = with_trace
         self._page = page
         self._problems: list[Problem] = []
-        self._told_records: int | None = None
-        """Number of records that the story tells: those until the test has ended; None for all."""
+        self._story_records: int | None = None
+        """Number of records in the story: those until the test has ended; None for all."""
         self._watch = RunWatch(self.world)
 
     def run(self) -> Outcome:
@@ -125,7 +125,7 @@ class TestRun:
             digest.update(repr(line).encode())
         outcome.digest, outcome.trace = digest.hexdigest(), tuple(trace)
         if self._with_story:
-            records = self.cluster.records()[: self._told_records]
+            records = self.cluster.records()[: self._story_records]
             story = story_of(records, lines, self.wire, outcome.problems)
             outcome.story, outcome.left_out = story.cut()
             outcome.log_lines = tuple(f"{line.at_ms / 1000:9.3f} s  {line.process}  {line.text}" for line in lines)
@@ -185,13 +185,13 @@ class TestRun:
 
     def _judge_clients(self, injector: FaultInjector) -> None:
         self._add(*verdict.unhandled(self.world))
-        self._told_records = len(self.cluster.log_lines)
+        self._story_records = len(self.cluster.log_lines)
         injector.stop()
         if not any(problem.kind is FailureKind.SPIN for problem in self._problems):
             unsettled = verdict.not_settled(self.cluster)
             self._add(*unsettled)
             if unsettled:
-                self._told_records = None
+                self._story_records = None
             else:
                 self._add(*verdict.lost_records(self.cluster, self.wire))
                 if self._problems:

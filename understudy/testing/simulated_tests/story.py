@@ -1,4 +1,4 @@
-"""Tells a run in one order: the faults, what brokers did, what clients logged, and which answers they received."""
+"""Puts a run in one order: the faults, what brokers did, what clients logged, and which answers they received."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AFTER_MS: Final = 4_000
 _FAR: Final = 1.5
 """The weight that other lines lack."""
 _ALIKE_WITHIN_MS: Final = 10_000
-"""Lines of one process that differ in numbers alone are told once for this time."""
+"""Lines of one process that differ in numbers alone are shown once in this time."""
 _MOST_TEXT: Final = 160
 _NUMBER: Final = re.compile(r"\d+")
 
@@ -214,12 +214,12 @@ def _answer(each: Sent | Commit) -> str:
 
 
 def _without_repeats(lines: Iterable[StoryLine]) -> Iterator[StoryLine]:
-    """Yield lines without those that an earlier one of the same process already tells, but for their numbers."""
-    told: dict[tuple[str, str], StoryLine] = {}
+    """Yield lines without those that repeat an earlier one of the same process, apart from their numbers."""
+    shown: dict[tuple[str, str], StoryLine] = {}
     kept: list[StoryLine] = []
     for line in lines:
         key = line.who, _NUMBER.sub("0", line.text)
-        first = told.get(key)
+        first = shown.get(key)
         if (
             first is not None
             and line.weight < _MARKS
@@ -228,6 +228,6 @@ def _without_repeats(lines: Iterable[StoryLine]) -> Iterator[StoryLine]:
             first.more += 1
             first.until_ms = line.at_ms
         else:
-            told[key] = line
+            shown[key] = line
             kept.append(line)
     yield from kept

@@ -107,12 +107,12 @@ def test_log_lines_of_clients_are_recorded(folder: Path) -> None:
 
 
 def test_records_of_clients_are_described_in_sentences(folder: Path) -> None:
-    told = [describe(record) or "" for node in ("test", "billing") for record in records_of(folder, node)]
-    assert any(text.startswith("sends 1 record to orders-0 at broker-") for text in told)
-    assert any(text.endswith(", attempt 2: acknowledged at offset 0") for text in told)
-    assert any(text.startswith("is given ") and "for group billing" in text for text in told)
-    assert any(text.startswith("commits offset ") and text.endswith("for group billing: stored") for text in told)
-    assert any(text.startswith("logs WARNING aiokafka.producer.sender: ") for text in told)
+    sentences = [describe(record) or "" for node in ("test", "billing") for record in records_of(folder, node)]
+    assert any(text.startswith("sends 1 record to orders-0 at broker-") for text in sentences)
+    assert any(text.endswith(", attempt 2: acknowledged at offset 0") for text in sentences)
+    assert any(text.startswith("is given ") and "for group billing" in text for text in sentences)
+    assert any(text.startswith("commits offset ") and text.endswith("for group billing: stored") for text in sentences)
+    assert any(text.startswith("logs WARNING aiokafka.producer.sender: ") for text in sentences)
 
 
 def test_page_has_the_records_of_clients(folder: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_controller_is_crashed_at_a_named_point() -> None:
 
 def test_an_armed_answer_is_awaited_and_one_that_is_not_given_fails_the_test() -> None:
     async def given(cluster: SimulatedTestCluster) -> None:
-        answer = cluster.answer("Metadata", "LEADER_NOT_AVAILABLE", client_id="nobody")
+        answer = cluster.answer("Metadata", "LEADER_NOT_AVAILABLE", client_id="no-client")
         with pytest.raises(WaitTimedOut, match="Metadata"):
             await cluster.given(answer, timeout_s=2)
 

@@ -183,12 +183,12 @@ def test_story_has_brokers_and_clients_in_one_order() -> None:
     story = runs_of(test)((), is_last=True).story
     times = [float(line.split()[0]) for line in story]
     assert times == sorted(times)
-    told = "\n".join(story)
-    assert "sends a record to orders-0 at broker-" in told
-    assert "attempt 1: NOT_LEADER_OR_FOLLOWER" in told
-    assert "WARNING aiokafka.producer.sender: Got error produce response" in told
-    assert "attempt 2: done" in told
-    assert "wins the election" in told
+    sentences = "\n".join(story)
+    assert "sends a record to orders-0 at broker-" in sentences
+    assert "attempt 1: NOT_LEADER_OR_FOLLOWER" in sentences
+    assert "WARNING aiokafka.producer.sender: Got error produce response" in sentences
+    assert "attempt 2: done" in sentences
+    assert "wins the election" in sentences
 
 
 def test_lines_that_differ_in_numbers_alone_are_told_once() -> None:

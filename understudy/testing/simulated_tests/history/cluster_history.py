@@ -43,7 +43,7 @@ class ClusterHistory:
     """What passed between clients and brokers so far, and statements about it that a test can assert.
 
     The bytes on the wire are the evidence, and the logs at the time of the question. So a statement is about what a
-    client has sent and was given, whatever it has told its user. What no client of the run has sent over a connection,
+    client has sent and was given, and not what its user got. What no client of the run has sent over a connection,
     no statement is about. Call `cluster.calm()` first: a record that is still on its way counts as missing.
 
     A partition with an unclean election or a loss of power (`FinalLog.may_have_lost`) is left out of all statements
@@ -126,8 +126,8 @@ class ClusterHistory:
     def assert_nothing_lost(self, topic: str | None = None, group: str | None = None) -> None:
         """Assert that each acknowledged record is in the log of its partition, and that `group` was given it.
 
-        *Judges:* records that were sent with acks=all or acks=1, whatever acks promises: a record that was acknowledged
-        with acks=1 and is gone is lost to whoever relies on it, and the message says that acks=1 allows that. With a
+        *Judges:* records that were sent with acks=all or acks=1. A record that was acknowledged with acks=1 and is gone
+        is lost to its users as well, and the message says that acks=1 allows that. With a
         group, of the topics that its members read, from the first offset on that a member has fetched from a partition
         (from its start if none has): the record has to be in an answer to a member or, if services mark records of the
         topic by `processed`, to be marked. A record at another offset than the acknowledged one is not lost.
@@ -259,7 +259,7 @@ def _fail(what: str, findings: Sequence[str]) -> None:
 
 
 def _check_known(kind: str, name: str, known: Iterable[str]) -> None:
-    """Refuse a name that nothing has: a statement about it would hold whatever happens.
+    """Refuse a name that nothing has: a statement about it would always hold.
 
     Raises:
         ValueError: `name` is not among `known`.

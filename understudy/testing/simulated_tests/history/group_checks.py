@@ -127,7 +127,7 @@ def given_out_of_order(evidence: Evidence, topic: str | None, *, seeks: bool) ->
 
 
 class _Consumers:
-    """Tells consumers and their assignments apart."""
+    """Numbers consumers and their assignments."""
 
     def __init__(self, assigned: Sequence[Assigned]) -> None:
         self._assigned: defaultdict[object, list[int]] = defaultdict(list)

@@ -49,7 +49,7 @@ class WireHistory:
         self._waiting.append((_Kind.RECEIVED, connection, bytes(data), at_ms))
 
     def closed(self, connection: int, at_ms: float) -> None:
-        """Note the end of a connection, whoever ended it; harmless if it has ended before."""
+        """Note the end of a connection, by either side; harmless if it has ended before."""
         self._waiting.append((_Kind.CLOSED, connection, None, at_ms))
 
     def processed(self, mark: Processed) -> None:

@@ -106,7 +106,7 @@ class Pool:
         return [WorkerSlot(each.connection, begin, each.how_it_ended) for each in self._workers[:count]]
 
     def close(self) -> None:
-        """End all workers, whatever they do. The pool can be used again."""
+        """End all workers at once. The pool can be used again."""
         workers, self._workers = self._workers, []
         for each in workers:
             each.end()

@@ -45,7 +45,7 @@ async def test_with_parameters(cluster, number):
 async def test_skips_itself(cluster):
     pytest.skip("there is no Thursday in it")
 
-@pytest.mark.skip(reason="not today")
+@pytest.mark.skip(reason="this case is a test that pytest itself skips")
 @simulated(seeds=2, faults="none")
 async def test_is_skipped(cluster):
     raise AssertionError
