@@ -30,7 +30,7 @@ from typing import Any, Final
 
 from understudy.clusters.simulated.clocks import EPOCH_MS
 from understudy.clusters.virtual import blocking, clocks_in_c, green_threads, process_loops, sockets
-from understudy.clusters.virtual.current import Current, current_loop
+from understudy.clusters.virtual.current import current_loop
 from understudy.clusters.virtual.process_loop import (
     ProcessLoop,
     check_signal,
@@ -88,7 +88,7 @@ def _in_process(simulated: Callable[..., Any]) -> Callable[..., Any]:
     """A replacement: `simulated(loop, …)` for a process, and the original for all other code."""
 
     def function(original: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        loop = Current.running or Current.blocked
+        loop = current_loop()
         return original(*given, **named) if loop is None else simulated(loop, *given, **named)
 
     return function
@@ -129,7 +129,7 @@ def _clock(name: str, read: Callable[[ProcessLoop], Any]) -> None:
     """Replace a clock without arguments."""
 
     def clock(original: Callable[..., Any], *wrong: Any, **wrong_named: Any) -> Any:
-        loop = Current.running or Current.blocked
+        loop = current_loop()
         if loop is None or wrong or wrong_named:
             return original(*wrong, **wrong_named)
         return read(loop)

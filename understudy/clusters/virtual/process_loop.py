@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, TypeVarTuple
 
 from understudy.clusters.simulated.loop import Process, SimulatedLoop
 from understudy.clusters.virtual.blocking import run_blocking
-from understudy.clusters.virtual.current import Current
+from understudy.clusters.virtual.current import Current, claim_thread, current_loop
 from understudy.clusters.virtual.network_calls import READING_S, NetworkCalls, Watch
 from understudy.clusters.virtual.refusals import refusal
 
@@ -75,6 +75,7 @@ class ProcessLoop(Current, NetworkCalls, asyncio.AbstractEventLoop):
         numbers: Iterator[int],
         failed: Callable[[ProcessLoop, dict[str, Any]], None],
     ) -> None:
+        claim_thread()
         self.kernel = kernel
         self.process = process
         self.network = network
@@ -147,7 +148,7 @@ class ProcessLoop(Current, NetworkCalls, asyncio.AbstractEventLoop):
 
     def _context(self) -> contextvars.Context:
         """The context of a callback: the caller's, or the process's if the caller is another one."""
-        running = Current.running or Current.blocked
+        running = current_loop()
         if running is self or (running is not None and running.process is self.process):
             return contextvars.copy_context()
         return self.process.context.copy()

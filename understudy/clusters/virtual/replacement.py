@@ -81,7 +81,7 @@ def replace(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
     function = getattr(owner, name)
     if not isinstance(function, types.BuiltinFunctionType):
         raise TypeError(f"{owner.__name__}.{name} is no function in C, but {function!r}")
-    original = _copy(function)
+    original = copy_of(function)
     _redirect(function, _bound(replacement, original))
 
 
@@ -126,7 +126,7 @@ def _bound(replacement: Callable[..., Any], original: Callable[..., Any], *first
     return call
 
 
-def _copy(function: types.BuiltinFunctionType) -> Any:
+def copy_of(function: types.BuiltinFunctionType) -> Any:
     """A function in C that does what another one does now."""
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.restype = ctypes.py_object
@@ -179,4 +179,4 @@ def _replace_class_method(owner: type, name: str, replacement: Callable[..., Any
     modified.argtypes, modified.restype = [ctypes.py_object], None
     modified(owner)
     for each in made_before:
-        _redirect(each, _bound(replacement, _copy(each), each.__self__))
+        _redirect(each, _bound(replacement, copy_of(each), each.__self__))

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from understudy.clusters.nearest_word import did_you_mean
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.virtual import machine
+from understudy.clusters.virtual.current import current_loop
 from understudy.clusters.virtual.process_loop import ProcessLoop, new_process_loop
 from understudy.clusters.virtual.process_network import Addresses, ProcessNetwork, Tap
 from understudy.clusters.virtual.service import Service, check_main, name_of
@@ -234,7 +235,7 @@ class _Lines(logging.Handler):
     world: VirtualWorld
 
     def emit(self, record: logging.LogRecord) -> None:
-        loop = ProcessLoop.running
+        loop = current_loop()
         if loop is not None:
             world = self.world
             line = LogLine(world.cluster.now_ms, loop.process.name, record.levelname, record.name, record.getMessage())

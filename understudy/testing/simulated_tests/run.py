@@ -15,6 +15,7 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.loop import BudgetExhausted, Deadlock
 from understudy.clusters.simulated.randomness import derived
+from understudy.clusters.virtual.current import current_loop
 from understudy.clusters.virtual.process_loop import ProcessLoop
 from understudy.clusters.virtual.world import TEST, CrashPoint, VirtualWorld
 from understudy.foundation.eventlog.fences import SWITCHES
@@ -144,7 +145,7 @@ class TestRun:
         self._problems += problems
 
     def _caller(self) -> Caller:
-        loop = ProcessLoop.running
+        loop = current_loop()
         if loop is None:
             return Caller("", 0, self.cluster.now_ms)
         return Caller(loop.process.name, loop.process.incarnation, self.cluster.now_ms)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -27,6 +28,7 @@ import pytest
 
 from tests.understudy.clusters.virtual.subjects import SimulatedSubject
 from understudy.clusters.simulated.clocks import EPOCH_MS
+from understudy.clusters.virtual.network_calls import READING_S
 
 imported_now = datetime.datetime.now
 """A bound method of a class that exists before the functions are replaced."""
@@ -103,6 +105,33 @@ def test_what_a_process_reads_follows_from_the_seed(read: Callable[[], Any]) -> 
         return read()
 
     assert SimulatedSubject(7).run(case) == SimulatedSubject(7).run(case)
+
+
+def test_another_thread_of_the_operating_system_has_real_time(simulated: SimulatedSubject) -> None:
+    asked, answered = threading.Lock(), threading.Lock()
+    asked.acquire()
+    answered.acquire()
+    seen: list[Any] = []
+
+    def answer() -> None:
+        asked.acquire()
+        seen.extend((time.time(), type(threading.Lock()), threading.current_thread().name))
+        answered.release()
+
+    async def case() -> float:
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        asked.release()
+        answered.acquire()
+        return loop.time() - before
+
+    thread = threading.Thread(target=answer, name="of the machine", daemon=True)
+    thread.start()
+    began = time.time()
+    assert simulated.run(case) == pytest.approx(READING_S)
+    thread.join()
+    assert seen[0] >= began
+    assert seen[1:] == [type(asked), "of the machine"]
 
 
 def test_other_code_than_the_processes_reads_the_machine(simulated: SimulatedSubject) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -104,6 +105,18 @@ def test_requests_of_clients_are_recorded_with_their_answers(folder: Path) -> No
 def test_log_lines_of_clients_are_recorded(folder: Path) -> None:
     logged = [record.data for record in records_of(folder, "test") if isinstance(record.data, ClientLogged)]
     assert any("Got error produce response" in each.text and each.level == "WARNING" for each in logged)
+
+
+def test_log_lines_of_blocking_code_are_recorded() -> None:
+    def log() -> None:
+        logging.getLogger("billing").warning("in an executor")
+
+    async def test(cluster: Cluster) -> None:
+        await asyncio.to_thread(log)
+
+    outcome = Child(lambda: TestRun(test, (), {}, SimulatedArguments(seconds=1.0), 1, with_story=True).run()).result()
+    assert isinstance(outcome, Outcome)
+    assert [line.split("  ")[-1] for line in outcome.log_lines] == ["in an executor"]
 
 
 def test_records_of_clients_are_described_in_sentences(folder: Path) -> None:

@@ -20,6 +20,7 @@ from understudy.testing.simulated_tests.report import explained
 from understudy.testing.simulated_tests.run import TestRun
 from understudy.testing.simulated_tests.shrink import shrink
 from understudy.testing.simulated_tests.story import Story, StoryLine, story_of
+from understudy.testing.simulated_tests.workers.forks import Child
 from understudy.trials.experiments.language.actions import Action
 
 Cluster = SimulatedTestCluster
@@ -223,7 +224,9 @@ def test_two_runs_of_a_seed_have_the_same_trace_and_digest() -> None:
         await cluster.start(bills, cluster.bootstrap, name="billing").wait()
 
     def run() -> Outcome:
-        return TestRun(test, (), {}, ARGUMENTS, SEED, with_trace=True).run()
+        outcome = Child(lambda: TestRun(test, (), {}, ARGUMENTS, SEED, with_trace=True).run()).result()
+        assert isinstance(outcome, Outcome)
+        return outcome
 
     first, second = run(), run()
     assert first.has_passed
