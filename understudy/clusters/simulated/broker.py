@@ -87,6 +87,14 @@ class SimulatedBroker(ArmsAnswers):
         stat = self._environment.zookeeper.tree.exists(BrokerIdZNode.path(self.id))
         return None if isinstance(stat, Failure) else stat.ephemeral_owner
 
+    def has_topic(self, topic: str, partitions: int) -> bool:
+        """Whether its metadata has a leader of each partition, or it is not alive."""
+        memory = self.memory()
+        if memory is None or self.id not in self._environment.znodes.brokers():
+            return True
+        found = memory.metadata.topics.get(topic, {})
+        return len(found) == partitions and all(state.leader >= 0 for state in found.values())
+
     def memory(self) -> BrokerMemory | None:
         """The broker's metadata and replicas; None if it is down, paused or stopping and may hold old ones."""
         broker = self.instance

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from understudy.clusters.answers import AnswerHandle, arm_at, armed_answer
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut
 from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.processes.cluster_view import NO_ANSWER
@@ -28,6 +29,7 @@ T = TypeVar("T")
 WAIT_TIMEOUT_S: Final = 30.0
 ADMIN_TIMEOUT_MS: Final = 20_000
 """Time that a call of the admin client may take, less than the view waits for any call."""
+METADATA_TIMEOUT_MS: Final = 2_000
 
 
 @dataclass(slots=True)
@@ -276,25 +278,50 @@ class ClusterUnderTest:
             raise ClusterError(f"the ISR of {topic}-{partition} has no follower at this moment; {self.describe()}")
         return self.broker(followers[0], role=f"follower of {topic}-{partition}")
 
-    def create_topic(self, name: str, partitions: int = 1, *, replication_factor: int | None = None) -> None:
-        """Create a topic, and return when each partition has a leader.
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        replication_factor: int | None = None,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create a topic, and return when each live broker has a leader of each partition in its metadata.
 
         Args:
             replication_factor: None for three, or for every broker if there are fewer.
+            assignment: the replicas of each partition, instead of `partitions` and `replication_factor`.
 
         Raises:
             ApiError: the controller refused it.
-            WaitTimedOut: a partition has no leader yet.
+            WaitTimedOut: the metadata of a broker lacks a leader.
         """
         replicas = min(3, self.arguments.brokers) if replication_factor is None else replication_factor
         addresses = [broker.address for broker in self.brokers if broker.is_running]
         admin = self.local.admin.with_bootstrap(*addresses, timeout_ms=ADMIN_TIMEOUT_MS)
         # On the loop of the view, because the test may itself run in an event loop.
-        self.local.view.run(admin.create_topic(name, partitions=partitions, replication_factor=replicas))
-        self.wait_until(
-            lambda: all(self.local.leader_id(name, number) is not None for number in range(partitions)),
-            f"every partition of {name} has a leader",
+        self.local.view.run(
+            admin.create_topic(
+                name, partitions=partitions, replication_factor=replicas, assignment=assignment, configs=configs
+            )
         )
+        count = len(assignment) if assignment else partitions
+        self.wait_until(
+            lambda: all(self._has_topic(broker, name, count) for broker in self.brokers),
+            f"every live broker has a leader of each partition of {name} in its metadata",
+        )
+
+    def _has_topic(self, broker: LocalBroker, topic: str, partitions: int) -> bool:
+        """Whether the broker's metadata has a leader of each partition, or it is not alive."""
+        if not broker.is_running or broker.is_paused or broker.id not in self.local.view.brokers():
+            return True
+        admin = self.local.admin.with_bootstrap(broker.address, timeout_ms=METADATA_TIMEOUT_MS)
+        try:
+            (found,) = self.local.view.run(admin.metadata((topic,))).topics
+        except NoBrokerAnswers:
+            return False
+        return len(found.partitions) == partitions and all(each.leader_id >= 0 for each in found.partitions)
 
     # -- faults
 

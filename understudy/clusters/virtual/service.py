@@ -379,13 +379,15 @@ class Service:
 
     def _returned(self, main: asyncio.Future[Any]) -> None:
         """End the process after its main function, as `asyncio.run` does."""
-        result = None if main.cancelled() or main.exception() is not None else main.result()
+        error = None if main.cancelled() else main.exception()
+        result = None if main.cancelled() or error is not None else main.result()
         if inspect.iscoroutine(result):  # a lambda, or a function around a coroutine function
             self._task = self.loop.create_task(result, name=self.name)
             self._task.add_done_callback(self._returned)
         elif not self._is_ending:
             self._is_ending = True
-            self.loop.create_task(self._shut_down(main), name=f"the end of {self.name}")
+            why = "" if error is None else f", which has raised {error!r}"
+            self.loop.create_task(self._shut_down(main), name=f"the end of {self.name}{why}")
 
     def _exited(self, error: BaseException) -> None:
         """End the process because one of its tasks has called `sys.exit`."""

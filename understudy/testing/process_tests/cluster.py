@@ -158,17 +158,15 @@ class ProcessTestCluster:
         assignment: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a topic, and wait until each partition has a leader. Raises ApiError if it is refused."""
-        replicas = min(3, len(self.broker_ids)) if replication_factor is None else replication_factor
-        count = len(assignment) if assignment else partitions
-        await self.ask(
-            self.admin.create_topic(
-                name, partitions=partitions, replication_factor=replicas, assignment=assignment, configs=configs
+        """Create a topic. See `ClusterUnderTest.create_topic`."""
+        await self.in_thread(
+            lambda: self.under_test.create_topic(
+                name,
+                partitions,
+                replication_factor=replication_factor,
+                assignment=assignment,
+                configs=configs,
             )
-        )
-        await self.wait_until(
-            lambda: all(self.leader_id(name, number) is not None for number in range(count)),
-            f"every partition of {name} has a leader",
         )
 
     async def ask(self, call: Coroutine[Any, Any, T]) -> T:

@@ -136,7 +136,7 @@ class SimulatedTestCluster:
         assignment: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a topic, and wait until each partition has a leader.
+        """Create a topic, and wait until each live broker has a leader of each partition in its metadata.
 
         It is requested again while a fault prevents it: no controller, no answer, or too few live brokers.
 
@@ -169,8 +169,8 @@ class SimulatedTestCluster:
             raise WaitTimedOut(f"seed {self.seed}, not within {WAIT_TIMEOUT_S:g} s: topic {name} exists; {prevented}")
         count = len(assignment) if assignment else partitions
         await self.wait_until(
-            lambda: all(self.leader_id(name, number) is not None for number in range(count)),
-            f"every partition of {name} has a leader",
+            lambda: all(broker.has_topic(name, count) for broker in self.simulated.brokers),
+            f"every live broker has a leader of each partition of {name} in its metadata",
         )
 
     async def ask(self, call: Coroutine[Any, Any, T]) -> T:

@@ -49,6 +49,22 @@ def test_a_killed_controller_and_a_killed_leader_are_replaced() -> None:
     assert run(test)[1].has_passed
 
 
+def test_a_topic_is_created_when_each_live_broker_has_its_leaders() -> None:
+    async def test(cluster: SimulatedTestCluster) -> None:
+        controller = cluster.controller()
+        slow, dead = (broker for broker in cluster.brokers if broker.id != controller.id)
+        cluster.simulated.network.delay([controller.name], [slow.name], 2_000)
+        dead.kill()
+        began_ms = cluster.simulated.now_ms
+        await cluster.create_topic("orders", partitions=4, replication_factor=1)
+        assert cluster.simulated.now_ms - began_ms > 2_000
+        memory = cluster.simulated.broker(slow.id).memory()
+        assert memory is not None
+        assert set(memory.metadata.topics["orders"]) == {0, 1, 2, 3}
+
+    assert run(test)[1].has_passed
+
+
 def test_a_controller_is_crashed_at_a_named_point() -> None:
     async def test(cluster: SimulatedTestCluster) -> None:
         armed = cluster.crash_at("partition.after_write")
