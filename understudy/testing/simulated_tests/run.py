@@ -168,7 +168,7 @@ class TestRun:
         if stuck is not None:
             self._add(stuck)
         else:
-            self.error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            self.error = _error_of(task)
         if self.error is not None:
             self._add(verdict.of_test(self.error, self.world, ended_ms))
         elif stuck is None:
@@ -224,6 +224,17 @@ class TestRun:
         outcome = self.outcome
         outcome.callbacks, outcome.records = self.cluster.loop.executed, judgement.records
         outcome.digest = judgement.log_digest
+
+
+def _error_of(task: asyncio.Task[object]) -> BaseException | None:
+    """Return what a task has raised. A CancelledError has the lines that were cancelled."""
+    if not task.cancelled():
+        return task.exception()
+    try:
+        task.result()
+    except asyncio.CancelledError as error:
+        return error
+    raise AssertionError(f"{task} is cancelled and has a result")
 
 
 def schedule(arguments: SimulatedArguments, seed: int) -> tuple[Fault, ...]:

@@ -52,6 +52,36 @@ async def fails() -> None:
 # ---------------------------------------------------------------------- the test itself
 
 
+def test_cancelled_test_is_reported_with_the_line_that_was_cancelled() -> None:
+    async def test(cluster: Cluster) -> None:
+        waiting = asyncio.create_task(asyncio.sleep(100))
+        asyncio.get_running_loop().call_later(1, waiting.cancel)
+        await waiting
+
+    problem = problem_of(test, FailureKind.TEST)
+    assert problem.text == "the test was cancelled"
+    assert problem.details[0].endswith("in test: await waiting")
+
+
+def test_error_of_a_service_is_reported_that_cannot_end() -> None:
+    async def ignores() -> None:
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(100)
+
+    async def serves() -> None:
+        ignoring = asyncio.create_task(ignores())
+        await asyncio.sleep(0.1)
+        raise ValueError(f"beside {ignoring.get_name()}")
+
+    async def test(cluster: Cluster) -> None:
+        cluster.start(serves, name="billing")
+        await cluster.wait_until(lambda: False, "the order is billed", 5)
+
+    (problem,) = outcome_of(test).problems
+    assert any("the end of billing, which has raised ValueError('beside Task-" in line for line in problem.details)
+
+
 def test_assertion_of_the_test_is_reported_with_its_line() -> None:
     async def test(cluster: Cluster) -> None:
         await asyncio.sleep(2)
