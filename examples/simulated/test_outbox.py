@@ -47,13 +47,18 @@ async def query(*statement):
 
 async def relay(bootstrap):
     """Send the first event, and delete it when it is written: at least once, and in order."""
-    async with AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True) as producer:
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True)
+    async with asyncio.timeout(30):  # a client that has started without brokers finds none
+        await producer.start()
+    try:
         while True:
             if (order := await query("first")) is None:
                 await asyncio.sleep(0.2)
                 continue
             await producer.send_and_wait("orders", order.encode())
             await query("delete", order)
+    finally:
+        await producer.stop()
 
 
 async def sell():

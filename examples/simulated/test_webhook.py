@@ -3,6 +3,7 @@
 import asyncio
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaError
 
 from understudy.testing import simulated
 
@@ -16,9 +17,13 @@ async def webhook(received):
     async def serve(reader, writer):
         nonlocal requests
         requests += 1
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(head.partition(b"content-length:")[2].split()[0])
-        body = await reader.readexactly(length)
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = int(head.partition(b"content-length:")[2].split()[0])
+            body = await reader.readexactly(length)
+        except asyncio.IncompleteReadError:
+            writer.close()  # the sender was killed
+            return
         if requests % 4:
             received.append(body)
         status = b"204 No Content" if requests % 4 else b"503 Service Unavailable"
@@ -56,6 +61,15 @@ async def notify(bootstrap):
             await consumer.commit()
 
 
+async def send(producer, event):
+    """Send an event until it is written: its partition may have no leader for longer than the client waits."""
+    while True:
+        try:
+            return await producer.send_and_wait("events", event)
+        except KafkaError:
+            await asyncio.sleep(1)
+
+
 @simulated(seeds=200, faults=["kill", "pause", "stop", "kill-service", "delay-service", "isolate-service"])
 async def test_each_event_reaches_the_webhook(cluster):
     await cluster.create_topic("events", partitions=2, replication_factor=3)
@@ -64,7 +78,7 @@ async def test_each_event_reaches_the_webhook(cluster):
     cluster.start(notify, cluster.bootstrap, restarts=True)
     async with AIOKafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all") as producer:
         for event in sorted(events):
-            await producer.send_and_wait("events", event)
+            await send(producer, event)
             await asyncio.sleep(0.5)
     await cluster.calm()
     await cluster.wait_until(lambda: set(received) >= events, "every event has reached the webhook")
