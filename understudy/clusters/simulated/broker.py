@@ -88,11 +88,10 @@ class SimulatedBroker(ArmsAnswers):
         return None if isinstance(stat, Failure) else stat.ephemeral_owner
 
     def has_topic(self, topic: str, partitions: int) -> bool:
-        """Whether its metadata has a leader of each partition, or it is not alive."""
-        memory = self.memory()
-        if memory is None or self.id not in self._environment.znodes.brokers():
+        """Whether its metadata has a leader of each partition, or it is not registered. A paused one may be."""
+        if self.instance is None or self.id not in self._environment.znodes.brokers():
             return True
-        found = memory.metadata.topics.get(topic, {})
+        found = self.instance.metadata.snapshot.topics.get(topic, {})
         return len(found) == partitions and all(state.leader >= 0 for state in found.values())
 
     def memory(self) -> BrokerMemory | None:
