@@ -34,7 +34,12 @@ async def test_each_order_is_shipped_at_least_once(cluster):
     shipped, orders = [], {b"order %d" % number for number in range(ORDERS)}
     for name in ("shipping-1", "shipping-2"):
         cluster.start(ship, cluster.bootstrap, shipped, name=name, restarts=True)
-    async with AIOKafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all") as producer:
+    producer = AIOKafkaProducer(
+        bootstrap_servers=cluster.bootstrap,
+        acks="all",
+        request_timeout_ms=120_000,  # a partition is without a leader for longer than the default of 40 s in some seeds
+    )
+    async with producer:
         for order in sorted(orders):
             await producer.send_and_wait("orders", order)
             await asyncio.sleep(0.4)
