@@ -467,6 +467,17 @@ def _refusing(original: Any) -> Any:
 
 def _replace_uvloop(module: Any) -> None:
     process_loops.give_loop(module.Loop)
+    if not hasattr(module, "run"):  # before uvloop 0.18
+        return
+
+    def run(loop: ProcessLoop, main: Any, *, loop_factory: Any = module.new_event_loop, **named: Any) -> Any:
+        if asyncio._get_running_loop() is not None:
+            raise RuntimeError("asyncio.run() cannot be called from a running event loop")
+        with asyncio.Runner(loop_factory=loop_factory, **named) as runner:
+            return runner.run(main)
+
+    # The original refuses each loop that is not of its own class.
+    replace_everywhere(module, "run", _by_process(module.run, run))
 
 
 _PREPARED: Final[dict[str, Callable[[Any], None]]] = {

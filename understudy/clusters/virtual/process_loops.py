@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from understudy.clusters.virtual import blocking
@@ -12,7 +13,7 @@ from understudy.clusters.virtual.current import Current, current_loop
 from understudy.clusters.virtual.main_loop import new_main_loop
 from understudy.clusters.virtual.process_loop import NumberedTask, ProcessLoop
 from understudy.clusters.virtual.refusals import refusal
-from understudy.clusters.virtual.replacement import replace_hash
+from understudy.clusters.virtual.replacement import replace_everywhere, replace_hash
 
 _numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
 """The numbers of the futures that were hashed, by their addresses."""
@@ -21,6 +22,8 @@ _numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
 def install() -> None:
     """Let asyncio make loops of the simulation for a process, and let futures and tasks hash by a number."""
     give_loop(asyncio.BaseEventLoop)
+    name = "_set_event_loop_policy" if sys.version_info >= (3, 14) else "set_event_loop_policy"
+    replace_everywhere(asyncio.events, name, _policy_setter(getattr(asyncio.events, name)))
     replace_hash(asyncio.Future, _number_of)
     replace_hash(asyncio.Task, _number_of)
     # A class in Python has copied the function of its base.
@@ -65,6 +68,7 @@ class _Policy(asyncio.AbstractEventLoopPolicy):
     def __init__(self, original: Any) -> None:
         self.original = original
         self._loops: dict[Any, Any] = {}
+        self._chosen: dict[Any, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
@@ -87,7 +91,18 @@ class _Policy(asyncio.AbstractEventLoopPolicy):
 
     def new_event_loop(self) -> Any:
         loop = current_loop()
-        return self.original.new_event_loop() if loop is None else _new_loop(loop)
+        if loop is None:
+            return self.original.new_event_loop()
+        chosen = self._chosen.get(loop.process)
+        made = _new_loop(loop) if chosen is None else chosen.new_event_loop()
+        if not isinstance(made, ProcessLoop):
+            hint = "asyncio's and uvloop's are simulated: set no policy of event loops here"
+            refusal(f"an event loop of the class {type(made).__module__}.{type(made).__qualname__}", hint)
+        return made
+
+    def choose(self, loop: ProcessLoop, policy: Any) -> None:
+        """Let the policy that a process sets make its loops; None for asyncio's own."""
+        self._chosen[loop.process] = policy
 
     def get_child_watcher(self) -> Any:
         """Return the watcher of real child processes, which real loops ask for before Python 3.14."""
@@ -97,9 +112,29 @@ class _Policy(asyncio.AbstractEventLoopPolicy):
         self.original.set_child_watcher(watcher)
 
 
+def _policy_setter(original: Callable[[Any], None]) -> Callable[[Any], None]:
+    """`asyncio.set_event_loop_policy` of one process: `uvloop.install()` in a service leaves the others as they are."""
+
+    def set_event_loop_policy(policy: Any) -> None:
+        loop = current_loop()
+        if loop is None:
+            original(policy)
+        elif policy is not None and not isinstance(policy, asyncio.AbstractEventLoopPolicy):
+            raise TypeError(f"policy must be an instance of AbstractEventLoopPolicy or None, not '{type(policy)}'")
+        else:
+            _installed_policy().choose(loop, policy)
+
+    return set_event_loop_policy
+
+
+def _installed_policy() -> Any:
+    events: Any = asyncio.events
+    return events._get_event_loop_policy() if sys.version_info >= (3, 14) else asyncio.get_event_loop_policy()
+
+
 def install_policy() -> None:
     """Put the policy in place that keeps the processes apart. Harmless if it is there."""
-    events: Any = asyncio.events
-    policy = events._get_event_loop_policy() if sys.version_info >= (3, 14) else asyncio.get_event_loop_policy()
+    policy = _installed_policy()
     if not isinstance(policy, _Policy):
+        events: Any = asyncio.events
         events._event_loop_policy = _Policy(policy)

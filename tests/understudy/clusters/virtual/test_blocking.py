@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import os
 import queue
 import select
 import selectors
 import socket
+import sys
 import threading
 import time
+import types
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.understudy.clusters.virtual.subjects import SimulatedSubject
+from understudy.clusters.virtual import machine
+from understudy.clusters.virtual.refusals import NotSimulated
 
 pytest.importorskip("greenlet")
 
@@ -82,34 +88,113 @@ def test_a_loop_of_main_stands_still_while_main_does_something_else(simulated: S
     assert simulated.run_blocking(main) == [3, False, 3, True, True, True]
 
 
-def test_other_loops_than_asyncios_own_are_not_used(simulated: SimulatedSubject, monkeypatch: Any) -> None:
-    """A module named uvloop is imported after the functions were replaced, as in a project that has it."""
-    import sys  # noqa: PLC0415  for this test alone
-    import types  # noqa: PLC0415  for this test alone
+class StandInPolicy(asyncio.DefaultEventLoopPolicy):
+    """A policy that makes loops of one class."""
 
-    from understudy.clusters.virtual import machine  # noqa: PLC0415  for this test alone
+    def __init__(self, factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+        super().__init__()
+        self._factory = factory
 
-    uvloop: Any = types.ModuleType("uvloop")
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        return self._factory()
+
+
+@pytest.fixture
+def uvloop(monkeypatch: pytest.MonkeyPatch, simulated: SimulatedSubject) -> Any:
+    """A module named uvloop that is imported after the functions were replaced, as in a project that has it."""
+    module: Any = types.ModuleType("uvloop")
 
     class Loop(asyncio.SelectorEventLoop):
         pass
 
-    uvloop.Loop = Loop
-    monkeypatch.setitem(sys.modules, "uvloop", uvloop)
-    machine._PREPARED["uvloop"](uvloop)
+    def run(main: Any, *, loop_factory: Any = Loop, debug: bool | None = None) -> Any:
+        raise TypeError("uvloop.run() uses a non-uvloop event loop")
+
+    module.Loop = module.new_event_loop = Loop
+    module.run = run
+    module.EventLoopPolicy = lambda: StandInPolicy(Loop)
+    module.install = lambda: asyncio.set_event_loop_policy(module.EventLoopPolicy())
+    monkeypatch.setitem(sys.modules, "uvloop", module)
+    machine._PREPARED["uvloop"](module)
+    return module
+
+
+def test_uvloop_gives_a_process_the_loop_of_the_simulation(simulated: SimulatedSubject, uvloop: Any) -> None:
+    async def name_of_loop() -> str:
+        await asyncio.sleep(60)
+        return type(asyncio.get_running_loop()).__name__
 
     def main() -> list[str]:
         seen = list[str]()
-        for factory in (uvloop.Loop, asyncio.SelectorEventLoop, None):
+        for factory in (uvloop.new_event_loop, asyncio.SelectorEventLoop, None):
             with asyncio.Runner(loop_factory=factory) as runner:
-                seen.append(type(runner.get_loop()).__name__)
-                runner.run(asyncio.sleep(1))
+                seen.append(runner.run(name_of_loop()))
+        seen.append(uvloop.run(name_of_loop(), debug=True))
+        uvloop.install()
+        seen.append(asyncio.run(name_of_loop()))
         return seen
 
-    assert simulated.run_blocking(main) == ["MainLoop"] * 3
+    assert simulated.run_blocking(main) == ["MainLoop"] * 5
     real = asyncio.SelectorEventLoop()
     assert type(real) is asyncio.SelectorEventLoop
     real.close()
+    waste = asyncio.sleep(0)
+    with pytest.raises(TypeError, match="non-uvloop"):
+        uvloop.run(waste)
+    waste.close()
+
+
+def test_uvloop_run_in_a_coroutine_fails_as_asyncio_run_does(simulated: SimulatedSubject, uvloop: Any) -> None:
+    async def case() -> str:
+        uvloop.install()
+        main = asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="cannot be called from a running event loop"):
+            uvloop.run(main)
+        main.close()
+        return await asyncio.sleep(1, "runs on")
+
+    assert simulated.run(case) == "runs on"
+
+
+def test_a_policy_is_of_one_process_alone(simulated: SimulatedSubject) -> None:
+    before = asyncio.get_event_loop_policy()
+    made = list[str]()
+
+    class Counting(StandInPolicy):
+        def new_event_loop(self) -> asyncio.AbstractEventLoop:
+            made.append(str(os.getpid()))
+            return super().new_event_loop()
+
+    def main() -> str:
+        asyncio.set_event_loop_policy(Counting(asyncio.SelectorEventLoop))
+        asyncio.run(asyncio.sleep(1))
+        asyncio.set_event_loop_policy(None)
+        asyncio.run(asyncio.sleep(10))
+        asyncio.set_event_loop_policy(Counting(asyncio.SelectorEventLoop))
+        asyncio.run(asyncio.sleep(1))
+        return str(os.getpid())
+
+    def other() -> None:
+        time.sleep(5)
+        asyncio.run(asyncio.sleep(100))
+
+    simulated.start_blocking("other", other)
+    assert made == [simulated.run_blocking(main)] * 2
+    assert asyncio.get_event_loop_policy() is before
+
+
+def test_a_policy_with_loops_that_are_not_simulated_is_refused(simulated: SimulatedSubject) -> None:
+    class Foreign(asyncio.AbstractEventLoop):
+        pass
+
+    def main() -> None:
+        with pytest.raises(TypeError, match="AbstractEventLoopPolicy"):
+            asyncio.set_event_loop_policy("uvloop")  # type: ignore[arg-type]  # that is the case
+        asyncio.set_event_loop_policy(StandInPolicy(Foreign))
+        with pytest.raises(NotSimulated, match=r"an event loop of the class .*Foreign.*set no policy"):
+            asyncio.new_event_loop()
+
+    simulated.run_blocking(main)
 
 
 def test_two_main_functions_have_loops_of_their_own(simulated: SimulatedSubject) -> None:
