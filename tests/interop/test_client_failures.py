@@ -1,28 +1,47 @@
-"""Three failures of aiokafka that do not heal, on processes of ours and of Apache Kafka: both give it the same answers.
+"""Five failures of aiokafka that do not heal, on processes of ours and of Apache Kafka: both give it the same answers.
 
-docs/reference/client-failures.md describes them, and examples/client_failures shows them in virtual time. No broker
-fails here. The coordinator moves as an operator moves it: by a reassignment to the same brokers in another order, and
-an election of the preferred leader.
+docs/reference/client-failures.md describes them, and examples/client_failures shows them in virtual time. In the first
+three no broker fails. The coordinator moves as an operator moves it: by a reassignment to the same brokers in another
+order, and an election of the preferred leader. The last two follow from what a broker answers just after its start,
+before a controller has sent it UpdateMetadata or all of it. `AbsentController` makes these moments last.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
+from kazoo.client import KazooClient
 
+from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.cluster.identifiers import TopicPartition as Partition
+from understudy.foundation.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from understudy.foundation.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
+from understudy.foundation.wire.request_channel import RequestChannel
+from understudy.foundation.wire.schema import Message
+from understudy.foundation.zk.znodes import BrokerIdZNode, ControllerEpochZNode, ControllerZNode
 
 pytestmark = pytest.mark.xdist_group("client failures")
 
 BROKERS = (1, 2)
 PROPERTIES = {
     **SMALL_BROKER,
+    "default.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "2",
     "auto.leader.rebalance.enable": "false",
@@ -32,6 +51,10 @@ ORDERS = TopicPartition("orders", 0)
 PATIENCE_S = 60.0
 NEVER_S = 5.0
 """Time for which a call that never returns is waited for. One that returns needs a few milliseconds."""
+STARTED = 1
+"""Id of the broker that runs while there is no controller."""
+ABSENT = BrokerId(9)
+"""Id of the broker that owns `/controller` and does not exist."""
 
 
 @pytest.fixture(scope="module", params=["Understudy", "Apache Kafka"])
@@ -146,3 +169,187 @@ def test_stop_never_returns(cluster: LocalCluster) -> None:
     stopped = asyncio.run(asyncio.wait_for(has_stopped(), PATIENCE_S))
     print(f"stop() has returned within {NEVER_S:g} s:", stopped)
     assert not stopped
+
+
+class Answer(NamedTuple):
+    """An answer to Metadata about a topic that exists and one that does not."""
+
+    brokers: tuple[int, ...]
+    existing: Errors
+    missing: Errors
+    partitions: int
+
+
+class AbsentController:
+    """Owns `/controller` in the name of a broker that does not exist, while `STARTED` is the only broker that runs.
+
+    So no broker is elected, and this one gets the controller's requests from this class alone. The methods block; call
+    them in a thread while a client runs.
+    """
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._zookeeper = KazooClient(cluster.zookeeper_connect)
+
+    def take_over(self) -> None:
+        """Kill all brokers, own `/controller`, and start one broker; return when it serves requests."""
+        cluster = self._cluster
+        for broker in cluster.brokers:
+            broker.kill()
+        self._zookeeper.start()
+        cluster.wait_until(self._has_no_broker, "the sessions of all brokers have expired")
+        self._zookeeper.create(ControllerZNode.path, ControllerZNode.encode(ABSENT, timestamp_ms=0), ephemeral=True)
+        cluster.broker(STARTED).begin_start()
+        cluster.wait_until(lambda: self._zookeeper.exists(BrokerIdZNode.path(STARTED)), "the broker has registered")
+        data, self._registration = self._zookeeper.get(BrokerIdZNode.path(STARTED))
+        self._listener = BrokerIdZNode.decode(BrokerId(STARTED), data).endpoints[0]
+        cluster.wait_until(self._serves, "the broker serves requests")
+
+    def release(self) -> None:
+        """Give `/controller` free, start the brokers that do not run, and wait until all leaders are elected.
+
+        Harmless if it was called before.
+        """
+        self._zookeeper.stop()
+        self._zookeeper.close()
+        for broker in self._cluster.brokers:
+            if not broker.is_running:
+                broker.start()
+        self._cluster.settle()
+
+    def send_live_brokers(self) -> None:
+        """Send the first UpdateMetadata of a controller that has been elected: all live brokers, and no partition."""
+        epoch, _ = self._zookeeper.get(ControllerEpochZNode.path)
+        endpoint = UpdateMetadataEndpoint(
+            host=self._listener.host, port=self._listener.port, listener=self._listener.listener
+        )
+        request = UpdateMetadataRequest(
+            controller_id=ABSENT,
+            controller_epoch=ControllerEpochZNode.decode(epoch),
+            broker_epoch=self._registration.czxid,
+            live_brokers=(UpdateMetadataBroker(id=STARTED, endpoints=(endpoint,)),),
+        )
+        assert self._ask(request, 8) == UpdateMetadataResponse()
+
+    def metadata(self, version: int, *, may_create: bool) -> Answer:
+        """Ask for `orders`, which ZooKeeper has, and for a topic that it did not have before the first question."""
+        topics = tuple(MetadataRequestTopic(name=name) for name in ("orders", "payments"))
+        answer = self._ask(MetadataRequest(topics=topics, allow_auto_topic_creation=may_create), version)
+        assert isinstance(answer, MetadataResponse)
+        errors = {topic.name: Errors(topic.error_code) for topic in answer.topics}
+        partitions = sum(len(topic.partitions) for topic in answer.topics)
+        return Answer(
+            tuple(broker.node_id for broker in answer.brokers), errors["orders"], errors["payments"], partitions
+        )
+
+    def _has_no_broker(self) -> bool:
+        return not self._zookeeper.exists(ControllerZNode.path) and not self._zookeeper.get_children("/brokers/ids")
+
+    def _serves(self) -> bool:
+        with suppress(ConnectionFailed, ConnectionLost):
+            self._ask(MetadataRequest(topics=()), 1)
+            return True
+        return False
+
+    def _ask(self, request: Message, version: int) -> Message:
+        async def answer() -> Message:
+            at = self._listener
+            channel = RequestChannel(
+                await SocketNetwork().connect(at.host, at.port, timeout_ms=5_000), client_id="controller"
+            )
+            try:
+                return await channel.request(request, version, timeout_ms=15_000)
+            finally:
+                channel.close()
+
+        return asyncio.run(answer())
+
+
+@pytest.fixture
+def absent_controller(cluster: LocalCluster) -> Iterator[AbsentController]:
+    """A controller that a test can let take over; after the test the cluster is whole again."""
+    absent = AbsentController(cluster)
+    yield absent
+    absent.release()
+
+
+@pytest.mark.spec("MC-3", "TC-9")
+def test_a_broker_without_update_metadata_answers_metadata_without_brokers(absent_controller: AbsentController) -> None:
+    """A topic cannot be created on no brokers. The error says that, before the broker has looked into ZooKeeper."""
+    absent_controller.take_over()
+    allowed = Answer((), Errors.INVALID_REPLICATION_FACTOR, Errors.INVALID_REPLICATION_FACTOR, partitions=0)
+    for version in range(13):
+        assert absent_controller.metadata(version, may_create=True) == allowed, version
+    refused = Answer((), Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_OR_PARTITION, partitions=0)
+    for version in range(4, 13):
+        assert absent_controller.metadata(version, may_create=False) == refused, version
+
+
+@pytest.mark.spec("MC-3", "TC-9")
+def test_a_broker_that_has_only_the_live_brokers_answers_leader_not_available(
+    absent_controller: AbsentController,
+) -> None:
+    """A new controller sends the live brokers before it starts its state machines, and the partitions after it."""
+    absent_controller.take_over()
+    absent_controller.send_live_brokers()
+    refused = Answer((STARTED,), Errors.UNKNOWN_TOPIC_OR_PARTITION, Errors.UNKNOWN_TOPIC_OR_PARTITION, partitions=0)
+    for version in range(4, 13):
+        assert absent_controller.metadata(version, may_create=False) == refused, version
+    allowed = Answer((STARTED,), Errors.LEADER_NOT_AVAILABLE, Errors.LEADER_NOT_AVAILABLE, partitions=0)
+    for version in range(13):
+        assert absent_controller.metadata(version, may_create=True) == allowed, version
+
+
+def test_a_client_without_brokers_finds_none(cluster: LocalCluster, absent_controller: AbsentController) -> None:
+    """It has started at a broker without metadata, which has then ended."""
+
+    async def outcomes() -> tuple[list[str], str]:
+        await asyncio.to_thread(absent_controller.take_over)
+        settings = {"bootstrap_servers": cluster.bootstrap, "acks": "all", "request_timeout_ms": 2_000}
+        producer = AIOKafkaProducer(**settings)
+        await producer.start()
+        cluster.broker(STARTED).kill()
+        await asyncio.to_thread(absent_controller.release)
+        lost = [await outcome(producer), await outcome(producer)]
+        await producer.stop()
+        async with AIOKafkaProducer(**settings) as new:
+            return lost, await outcome(new)
+
+    lost, of_a_new_client = asyncio.run(asyncio.wait_for(outcomes(), PATIENCE_S))
+    print("the client sends:", *lost, "; a new client:", of_a_new_client)
+    assert lost == ["UnknownTopicOrPartitionError()"] * 2
+    assert of_a_new_client == "sent"
+
+
+async def outcome(producer: AIOKafkaProducer) -> str:
+    try:
+        await producer.send_and_wait("orders", b"order")
+    except KafkaError as error:
+        return repr(error)
+    return "sent"
+
+
+def test_a_topic_that_is_left_out_once_is_gone(cluster: LocalCluster, absent_controller: AbsentController) -> None:
+    """The consumer would read again when its metadata is five minutes old."""
+
+    async def records_read() -> tuple[bool, bool]:
+        settings = {"bootstrap_servers": cluster.bootstrap, "auto_offset_reset": "earliest"}
+        async with AIOKafkaConsumer("orders", **settings) as consumer:
+            await consumer.getone()
+            await asyncio.to_thread(absent_controller.take_over)
+            await asyncio.to_thread(absent_controller.send_live_brokers)
+            while consumer.assignment():
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(consumer.getone(), 0.1)
+            await asyncio.to_thread(absent_controller.release)
+            async with AIOKafkaConsumer("orders", **settings) as new:
+                await new.getone()
+            reading = asyncio.create_task(consumer.getone())
+            done, _ = await asyncio.wait([reading], timeout=NEVER_S)
+            reading.cancel()
+            return bool(done), bool(consumer.assignment())
+
+    reads, is_assigned = asyncio.run(asyncio.wait_for(records_read(), PATIENCE_S))
+    print(f"the consumer has read within {NEVER_S:g} s:", reads, "; it is assigned a partition:", is_assigned)
+    assert not reads
+    assert not is_assigned
