@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from understudy.clusters.simulated.loop import Process
+from understudy.clusters.simulated.loop import Process, SimulatedLoop
 from understudy.clusters.simulated.network import LOCAL_HOSTS, SimulatedConnection, SimulatedNetwork
 from understudy.foundation.wire.network import ConnectionLost
 
@@ -32,12 +32,48 @@ _FIRST_PORT: Final = 32_768
 
 
 class Tap(Protocol):
-    """Sees the bytes of the connections that processes open."""
+    """Sees the bytes of the connections that processes open, and their ends: closed, or its process was killed."""
 
     def opened(self, connection: int, process: str, incarnation: int, broker: str, at_ms: float) -> None: ...
     def sent(self, connection: int, data: bytes, at_ms: float) -> None: ...
     def received(self, connection: int, data: bytes, at_ms: float) -> None: ...
     def closed(self, connection: int, at_ms: float) -> None: ...
+
+
+class ProcessTap:
+    """Lets a tap see the connections that one process opens."""
+
+    def __init__(self, tap: Tap, process: Process, kernel: SimulatedLoop) -> None:
+        self._tap = tap
+        self._process = process
+        self._kernel = kernel
+        self._open: dict[int, None] = {}
+        process.on_kill(self._end)
+
+    def opened(self, connection: int, broker: str) -> None:
+        self._open[connection] = None
+        self._tap.opened(connection, self._process.name, self._process.incarnation, broker, self._now_ms)
+
+    def sent(self, connection: int, data: bytes) -> None:
+        self._tap.sent(connection, data, self._now_ms)
+
+    def received(self, connection: int, data: bytes) -> None:
+        self._tap.received(connection, data, self._now_ms)
+
+    def closed(self, connection: int) -> None:
+        """Note the end of a connection. Harmless if it has ended before."""
+        if connection in self._open:
+            del self._open[connection]
+            self._tap.closed(connection, self._now_ms)
+
+    def _end(self) -> None:
+        """Note the ends of all connections: the operating system closes them when the process is killed."""
+        for connection in tuple(self._open):
+            self.closed(connection)
+
+    @property
+    def _now_ms(self) -> float:
+        return self._kernel.now * 1000
 
 
 class Addresses:
@@ -82,21 +118,23 @@ class Wire:
         tap: sees the bytes; None for a connection that another process has opened.
     """
 
-    __slots__ = ("_connection", "_kernel", "_number", "_tap", "own", "peer")
+    __slots__ = ("_connection", "_number", "_tap", "own", "peer")
 
     def __init__(
-        self, loop: ProcessLoop, connection: SimulatedConnection, own: Address, peer: Address, tap: Tap | None = None
+        self,
+        loop: ProcessLoop,
+        connection: SimulatedConnection,
+        own: Address,
+        peer: Address,
+        tap: ProcessTap | None = None,
     ) -> None:
         self.own = own
         self.peer = peer
         self._connection = connection
-        self._kernel = loop.kernel
         self._tap = tap
         self._number = next(loop.numbers)
         if tap is not None:
-            process = loop.process
-            name = connection.nodes[1]
-            tap.opened(self._number, process.name, process.incarnation, name, self._kernel.now * 1000)
+            tap.opened(self._number, connection.nodes[1])
 
     def watch(self, changed: Callable[[], None] | None) -> None:
         """Call a function whenever the end has something to read, room to send, or is over; None ends it."""
@@ -115,7 +153,7 @@ class Wire:
     def send(self, data: bytes) -> None:
         """Send bytes. Raises BrokenPipeError if the connection is over."""
         if self._tap is not None:
-            self._tap.sent(self._number, data, self._kernel.now * 1000)
+            self._tap.sent(self._number, data)
         try:
             self._connection.send_now(data)
         except ConnectionLost as lost:
@@ -132,7 +170,7 @@ class Wire:
         except ConnectionLost as lost:
             raise ConnectionResetError(errno.ECONNRESET, f"Connection reset by peer: {lost}") from None
         if data and self._tap is not None:
-            self._tap.received(self._number, data, self._kernel.now * 1000)
+            self._tap.received(self._number, data)
         return data
 
     def shut_down_sending(self) -> None:
@@ -144,8 +182,7 @@ class Wire:
         self._connection.changed = None
         self._connection.close(is_reset=is_reset)
         if self._tap is not None:
-            self._tap.closed(self._number, self._kernel.now * 1000)
-            self._tap = None
+            self._tap.closed(self._number)
 
 
 class Listener:
@@ -208,7 +245,7 @@ class ProcessNetwork:
         self.addresses = addresses
         self._network = network
         self._process = process
-        self._tap = tap
+        self._tap = None if tap is None else ProcessTap(tap, process, network.loop)
         network.node(process)  # its sockets are closed when the process is killed
         self._ports = itertools.cycle(range(_FIRST_PORT, 61_000))
 

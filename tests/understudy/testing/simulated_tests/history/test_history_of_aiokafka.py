@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from understudy.testing import simulated
 from understudy.testing.simulated_tests.cluster import SimulatedTestCluster
+from understudy.testing.simulated_tests.history.wire_records import NO_ANSWER
 
 RECORDS = 30
 
@@ -55,3 +58,24 @@ async def test_what_aiokafka_has_returned_is_in_the_history(cluster: SimulatedTe
     history.assert_once("orders", "billing")
     history.assert_in_order("orders")
     history.assert_committed_is_processed("billing")
+
+
+async def sends_each_second(bootstrap: str) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+        for number in range(10):
+            await producer.send_and_wait("orders", b"%d" % number)
+            await asyncio.sleep(1)
+
+
+@simulated(seeds=1, faults=(), minutes=0.2)
+async def test_a_request_without_an_answer_ends_when_its_process_is_killed(cluster: SimulatedTestCluster) -> None:
+    await cluster.create_topic("orders", 1)
+    service = cluster.start(sends_each_second, cluster.bootstrap)
+    await cluster.wait_until(lambda: cluster.history.acknowledged, "the first record is acknowledged")
+    cluster.leader("orders").pause()
+    await cluster.wait_until(lambda: len(cluster.history.sent) == 2, "the second record is sent")
+    await asyncio.sleep(2)
+    service.kill()
+    killed_ms = cluster.simulated.now_ms
+    sent = cluster.history.sent[-1]
+    assert (sent.error, sent.ended_ms) == (NO_ANSWER, killed_ms)
