@@ -109,9 +109,14 @@ def number_of(name: str, text: str | None, *, least: int = 1) -> int | None:
 
 
 class Caller(Host, Protocol):
-    """What has called the test, in the process in which it was called."""
+    """What has called the test, in the process in which it was called.
+
+    Attributes:
+        parameters: which parameters this call has; empty if there is one call of the test.
+    """
 
     options: Options
+    parameters: str
 
     def slots(self, test: BoundTest, count: int) -> Sequence[Slot]:
         """Return slots in workers, or raise `NotByName`."""
@@ -148,7 +153,8 @@ def call(test: SimulatedTest, args: tuple[Any, ...], named: dict[str, Any]) -> N
             "function of what both share, and await it with that cluster"
         )
     caller = pytest_caller if pytest_caller is not None else _plain_caller(test, args, named)
-    bound = BoundTest(test, args, named, caller, caller.options.page, is_live=caller.options.is_live)
+    options = caller.options
+    bound = BoundTest(test, args, named, caller, caller.parameters, options.page, is_live=options.is_live)
     if (line := serving.line) is not None:
         assert line.begun is not None
         bound.page, bound.is_live = line.begun.page, line.begun.is_live
@@ -203,6 +209,8 @@ def _slots(bound: BoundTest, caller: Caller, count: int) -> Sequence[Slot]:
 
 class PlainCaller:
     """Any code that calls a test as a function, unittest among them."""
+
+    parameters = ""
 
     def __init__(self, options: Options, target: Target | None, command: str) -> None:
         self.options = options

@@ -219,6 +219,7 @@ class _PytestCaller:
 
     def __init__(self, side: PytestSide, item: pytest.Item) -> None:
         self.options = side.options
+        self.parameters: str = getattr(getattr(item, "callspec", None), "id", "")
         self._side = side
         self._item = item
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import re
 import shutil
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _RUN: Final = "understudy.testing.simulated_tests.run"
 _WATCHDOG: Final = "understudy.testing.simulated_tests.workers.watchdog"
 _DISPLACED: Final = 5_000
+_MOST_OF_NAME: Final = 100
+"""Number of characters of a test's name, and of its parameters, in the name of a folder."""
 _OTHER_LOOP: Final = "attached to a different loop"
 _OTHER_LOOP_HINT: Final = (
     "it belongs to the event loop of a fixture or of a module, which does not run in virtual time: create the client "
@@ -92,6 +95,7 @@ class BoundTest:
     """A simulated test and the arguments of its call.
 
     Attributes:
+        parameters: which parameters the call has, if the test is called with several; empty if not.
         page: the folder in which a run that has failed leaves its event logs and its page; empty for none.
         hint: what a person must do, beside naming the seed, to run it again; empty for nothing.
         is_live: whether the first run of a seed has the terminal, for `breakpoint()`.
@@ -101,6 +105,7 @@ class BoundTest:
     args: tuple[Any, ...]
     named: dict[str, Any]
     host: Host
+    parameters: str = ""
     page: str = ""
     hint: str = ""
     is_live: bool = False
@@ -239,9 +244,9 @@ class BoundTest:
         return "\n\n".join(filter(None, parts))
 
     def _page_of(self, seed: int) -> Path:
-        """Return the folder for the page of a seed, which does not exist yet or is empty."""
-        name = re.sub(r"[^\w.-]+", "-", self.test.name)
-        folder = Path(self.page).absolute() / f"{name}-seed-{seed}"
+        """Return the folder for the page of a seed, which does not exist yet."""
+        parts = [self.test.name, self.parameters] if self.parameters else [self.test.name]
+        folder = Path(self.page).absolute() / f"{'-'.join(map(_file_name, parts))}-seed-{seed}"
         if folder.exists():
             shutil.rmtree(folder)
         return folder
@@ -257,6 +262,15 @@ class BoundTest:
         )
         found = None if one is None or other is None else first_difference(one.trace, other.trace)
         return text if found is None else f"{text}; they differ first {found}"
+
+
+def _file_name(text: str) -> str:
+    """Return a name for a file. Texts that would have the same one, or one that is too long, get a digest each."""
+    name = re.sub(r"[^\w.-]+", "-", text)
+    if name == text and len(name) <= _MOST_OF_NAME:
+        return name
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+    return f"{name[:_MOST_OF_NAME]}-{digest}"
 
 
 def result_of(child: Child, seed: int) -> Result:

@@ -280,6 +280,26 @@ def test_the_plug_ins_of_anyio_and_asyncio_keep_their_tests(project: pytest.Pyte
         run(project, *options).assert_outcomes(passed=2)
 
 
+def test_each_set_of_parameters_has_a_page_of_its_own(project: pytest.Pytester) -> None:
+    """Two of them have characters that a file name cannot have."""
+    project.makepyfile(
+        test_pages="""
+        import pytest
+        from understudy.testing import simulated
+
+        @pytest.mark.parametrize("topic", ["orders", "or/ders", "or:ders"])
+        @simulated(seeds=1, faults="none", brokers=1)
+        async def test_fails(cluster, topic):
+            raise ValueError(topic)
+        """
+    )
+    run(project, "--understudy-page=pages", "-k", "fails").assert_outcomes(failed=3)
+    folders = sorted(page.parent.name for page in (project.path / "pages").glob("*/run.html"))
+    assert folders[2] == "test_pages.test_fails-orders-seed-0"
+    assert len(folders) == 3
+    assert all(folder.startswith("test_pages.test_fails-or-ders-") for folder in folders[:2])
+
+
 def test_a_future_of_another_loop_is_refused_with_its_cause(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
