@@ -44,6 +44,7 @@ class Service:
     Attributes:
         name: the name of its node, which other nodes connect to.
         incarnation: the number of its last process, from 1.
+        restarts: as given.
         loop: the event loop of its last process.
         exits: how its processes have ended by themselves: the exception, or None for a return of `main`.
     """
@@ -68,7 +69,7 @@ class Service:
         self.strikes = Strikes(main, self._strike)
         self._world = world
         self._main, self._args, self._named = main, args, named
-        self._restarts = restarts
+        self.restarts = restarts
         self._task: asyncio.Future[Any] | None = None
         self._waiters: list[asyncio.Future[Any]] = []
         self._is_awaited = False
@@ -186,7 +187,7 @@ class Service:
         self._end()
         if for_s is not None:
             self._start_after(for_s)
-        elif self._restarts:
+        elif self.restarts:
             self._start_after(RESTART_S)
         else:
             self._give_up(ClusterError(f"{self.name} was killed"))
@@ -372,7 +373,7 @@ class Service:
         """End a process by the default action of a signal."""
         process.kill()
         self._turn += 1
-        if self._down_s is not None or (self._restarts and not self._is_awaited):
+        if self._down_s is not None or (self.restarts and not self._is_awaited):
             self._start_after(RESTART_S if self._down_s is None else self._down_s)
         else:
             self._give_up(ClusterError(f"{self.name} was ended by {number.name}"))
@@ -423,9 +424,9 @@ class Service:
         self._end_of_main = (error, result)
         self._end()
         if error is not None:
-            is_expected = self._is_awaited or self._restarts
+            is_expected = self._is_awaited or self.restarts
             self._world.record_exit(self.name, error, is_expected=is_expected)
-        if self._down_s is not None or (self._restarts and error is not None):
+        if self._down_s is not None or (self.restarts and error is not None):
             self._start_after(RESTART_S if self._down_s is None else self._down_s)
             return
         for waiter in self._taken_waiters():

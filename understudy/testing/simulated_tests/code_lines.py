@@ -86,9 +86,15 @@ def name_of(error: BaseException) -> str:
 
 def raised_at(error: BaseException) -> str:
     """Return the type of an exception and the user's last line in its traceback, which two runs have in common."""
+    line = raising_line(error)
+    return type(error).__name__ if line is None else f"{type(error).__name__} at {line.place}"
+
+
+def raising_line(error: BaseException) -> CodeLine | None:
+    """Return the user's last line in the traceback of an exception; None if it has only lines of ours."""
     lines = [line for line in _of_traceback(error) if not line.is_own]
     of_user = [line for line in lines if not line.is_of_library] or lines
-    return f"{type(error).__name__} at {of_user[-1].place}" if of_user else type(error).__name__
+    return of_user[-1] if of_user else None
 
 
 def traceback_lines(error: BaseException) -> tuple[str, ...]:

@@ -58,12 +58,12 @@ class Outcome:
 
     Attributes:
         problems: why the run has failed, the most important first; empty if it has passed.
-        note: what may be the reason of the problems, in a sentence; empty for nothing.
+        notes: what may be the reason of the problems, in a sentence each.
         began_ms: virtual time at which the test began: the brokers had started.
         virtual_s: virtual time that the test has taken.
         injected: the places in the schedule of the faults that were injected.
         faults: these faults in words, a line each.
-        missed: number of faults that found no target.
+        missed: the faults that were not injected, in words, a line each: they have found no target.
         crash_point: at which place a service was killed between two of its awaits, in words; empty for nowhere.
         places: number and words of each place at which it can be killed; only in the run that counts them.
         story: what brokers and clients did, a line each; empty unless it was asked for.
@@ -79,12 +79,12 @@ class Outcome:
 
     seed: int
     problems: list[Problem] = field(default_factory=list)
-    note: str = ""
+    notes: tuple[str, ...] = ()
     began_ms: float = 0.0
     virtual_s: float = 0.0
     injected: tuple[int, ...] = ()
     faults: tuple[str, ...] = ()
-    missed: int = 0
+    missed: tuple[str, ...] = ()
     crash_point: str = ""
     places: tuple[tuple[int, str], ...] = ()
     story: tuple[str, ...] = ()

@@ -11,6 +11,8 @@ from understudy.testing.simulated_tests.shrink import MOST_RUNS, MOST_SECONDS, R
 
 _MOST_DETAILS: Final = 14
 _MOST_FAULTS: Final = 12
+_MOST_MISSED: Final = 4
+_MOST_NOTES: Final = 6
 _MOST_PROBLEMS: Final = 5
 
 
@@ -46,8 +48,8 @@ def report(outcome: Outcome, shrunk: Shrunk, last: Outcome | None, *, replay: st
     first = outcome.problems[0]
     shown = None if last is None else next((each for each in last.problems if each.way == first.way), None)
     lines = [f"seed {outcome.seed} fails: {_headline(first)}", *_details(shown or first)]
-    note = outcome.note if last is None or shown is None else last.note
-    lines += [f"    {note}"] if note else []
+    notes = outcome.notes if last is None or shown is None else last.notes
+    lines += [f"    {note}" for note in notes[:_MOST_NOTES]]
     others = [each for each in outcome.problems[1:] if each.way != first.way]
     lines += [f"also {_headline(each)}" for each in others[:_MOST_PROBLEMS]]
     if len(others) > _MOST_PROBLEMS:
@@ -93,11 +95,17 @@ def _faults(shrunk: Shrunk, outcome: Outcome, last: Outcome | None) -> Iterator[
         yield f"faults: {number} of {of} are enough ({search})"
     if number and not shrunk.is_minimal:
         yield "    the search has ended at its limit: fewer may be enough"
-    words = outcome.faults if last is None else last.faults
-    for line in words[:_MOST_FAULTS]:
+    yield from _listed(outcome.faults if last is None else last.faults, _MOST_FAULTS)
+    if outcome.missed:
+        yield f"{_count(len(outcome.missed))} had no effect in the first run:"
+        yield from _listed(outcome.missed, _MOST_MISSED)
+
+
+def _listed(words: Sequence[str], most: int) -> Iterator[str]:
+    for line in words[:most]:
         yield f"  {line}"
-    if len(words) > _MOST_FAULTS:
-        yield f"  … and {len(words) - _MOST_FAULTS} more"
+    if len(words) > most:
+        yield f"  … and {len(words) - most} more"
 
 
 def _count(number: int) -> str:

@@ -97,6 +97,7 @@ class TestRun:
         self._with_trace = with_trace
         self._page = page
         self._problems: list[Problem] = []
+        self._notes: list[str] = []
         self._story_records: int | None = None
         """Number of records in the story: those until the test has ended; None for all."""
         self._watch = RunWatch(self.world)
@@ -186,6 +187,7 @@ class TestRun:
 
     def _judge_clients(self, injector: FaultInjector) -> None:
         self._add(*verdict.unhandled(self.world))
+        self._notes += verdict.restarted(self.world)
         self._story_records = len(self.cluster.log_lines)
         injector.stop()
         if not any(problem.kind is FailureKind.SPIN for problem in self._problems):
@@ -196,11 +198,12 @@ class TestRun:
             else:
                 self._add(*verdict.lost_records(self.cluster, self.wire))
                 if self._problems:
-                    self.outcome.note = verdict.lost_with_acks_1(self.cluster, self.wire)
+                    self._notes += verdict.lost_with_acks_1(self.cluster, self.wire)
         injected = injector.injected
         self.outcome.injected = tuple(place for place, fault in enumerate(self.faults) if fault in injected)
         self.outcome.faults = tuple(f"{each.injected_ms / 1000:9.3f} s  {each.words}" for each in injected)
-        self.outcome.missed = len(injector.missed)
+        self.outcome.missed = tuple(injector.missed)
+        self.outcome.notes = tuple(self._notes)
         if self.world.crash_point is not None:
             self._judge_crash_point(self.world.crash_point)
 

@@ -12,7 +12,13 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.loop import BudgetExhausted, Deadlock
 from understudy.clusters.virtual.process_loop import ProcessLoop
 from understudy.clusters.virtual.world import Failure, VirtualWorld
-from understudy.testing.simulated_tests.code_lines import coroutine_name, name_of, raised_at, traceback_lines
+from understudy.testing.simulated_tests.code_lines import (
+    coroutine_name,
+    name_of,
+    raised_at,
+    raising_line,
+    traceback_lines,
+)
 from understudy.testing.simulated_tests.history import history_words
 from understudy.testing.simulated_tests.history.history_checks import Evidence, lost
 from understudy.testing.simulated_tests.history.wire_history import WireHistory
@@ -123,16 +129,34 @@ def lost_records(cluster: SimulatedCluster, wire: WireHistory) -> list[Problem]:
     return [Problem(FailureKind.LOST, cluster.now_ms, text, tuple(line.strip() for line in details))]
 
 
-def lost_with_acks_1(cluster: SimulatedCluster, wire: WireHistory) -> str:
-    """Return a note about records that were acknowledged by a leader alone and are in no log; empty if there are none.
+def lost_with_acks_1(cluster: SimulatedCluster, wire: WireHistory) -> list[str]:
+    """Return a note about records that were acknowledged by a leader alone and are in no log.
 
     Kafka allows it, so it is no problem of its own; but it may be the reason of another.
     """
     found = _lost(cluster, wire, lambda acks: acks == _LEADER)
     if not found:
-        return ""
+        return []
     count = "a record is" if len(found) == 1 else f"{len(found)} records are"
-    return f"note: {count} lost, which the leader alone had acknowledged (acks=1); acks='all' waits for the others"
+    return [f"note: {count} lost, which the leader alone had acknowledged (acks=1); acks='all' waits for the others"]
+
+
+def restarted(world: VirtualWorld) -> list[str]:
+    """Return a note about each service that was started again after an exception.
+
+    As the test has asked for that, it is no problem of its own; but a service that ends again and again may be the
+    reason of another.
+    """
+    notes: list[str] = []
+    for service in world.services.values():
+        errors = [error for error in service.exits if error is not None]
+        if errors and service.restarts:
+            times = "once" if len(errors) == 1 else f"{len(errors)} times, the last time"
+            line = raising_line(errors[-1])
+            place = "" if line is None else f", at {line}"
+            error = name_of(errors[-1]).partition("\n")[0]
+            notes.append(f"note: the service {service.name} has ended {times} with {error}{place}")
+    return notes
 
 
 def _lost(cluster: SimulatedCluster, wire: WireHistory, has_acks: Callable[[int], bool]) -> list[str]:

@@ -137,6 +137,23 @@ def test_report_tells_the_failure_the_command_the_fault_and_the_story() -> None:
     assert len(lines) <= 60
 
 
+def test_report_names_the_faults_that_had_no_effect() -> None:
+    async def test(cluster: Cluster) -> None:
+        await asyncio.sleep(8)
+        raise ValueError("always")
+
+    run = runs_of(test)
+    lines = explained(run(SCHEDULE), SCHEDULE, run, replay=REPLAY).splitlines()
+    (headline,) = (line for line in lines if line.endswith("had no effect in the first run:"))
+    assert headline.startswith("2 faults ")
+    place = lines.index(headline)
+    assert [line.split("  ", 2)[-1].strip() for line in lines[place + 1 : place + 3]] == [
+        "pause service (SIGSTOP) for 300ms: no service was started",
+        "kill service (SIGKILL) for 300ms: no service was started",
+    ]
+    assert lines[place + 3] == ""
+
+
 def test_report_of_a_failure_without_faults_says_so() -> None:
     async def test(cluster: Cluster) -> None:
         raise ValueError("always")

@@ -417,4 +417,26 @@ def test_a_failure_notes_records_that_a_leader_alone_had_acknowledged(acks: int 
         raise AssertionError("it fails")
 
     outcome = TestRun(test, (), {}, SimulatedArguments(), 3).run()
-    assert ("which the leader alone had acknowledged (acks=1)" in outcome.note) == is_noted
+    assert any("which the leader alone had acknowledged (acks=1)" in note for note in outcome.notes) == is_noted
+
+
+def test_a_failure_notes_a_service_that_ends_again_and_again() -> None:
+    async def bills() -> None:
+        await asyncio.sleep(1)
+        raise ValueError("no bill\nat all")
+
+    async def serves() -> None:
+        await asyncio.sleep(100)
+
+    async def test(cluster: SimulatedTestCluster) -> None:
+        cluster.start(bills, name="billing", restarts=True)
+        cluster.start(serves, restarts=True)
+        await asyncio.sleep(8)
+        raise AssertionError("it fails")
+
+    outcome = TestRun(test, (), {}, SimulatedArguments(), 3).run()
+    (problem,) = outcome.problems
+    (note,) = outcome.notes
+    assert problem.kind is FailureKind.TEST
+    assert note.startswith("note: the service billing has ended 4 times, the last time with ValueError: no bill, at ")
+    assert note.endswith(' in bills: raise ValueError("no bill\\nat all")')
