@@ -9,6 +9,7 @@ import pytest
 from understudy.brokers.apis.auto_creation import creatable_topic
 from understudy.brokers.config.description import ConfigSource
 from understudy.brokers.config.reading import read_config
+from understudy.brokers.metadata.metadata_cache import MetadataSnapshot
 from understudy.brokers.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from understudy.clusters.clients.config_requests import TOPIC
 from understudy.clusters.simulated.cluster import SimulatedCluster
@@ -82,6 +83,24 @@ def test_no_topic_is_created_without_allow_auto_topic_creation(cluster: Simulate
     assert ask(cluster, "unwanted", may=False) == {"unwanted": "UNKNOWN_TOPIC_OR_PARTITION"}
     cluster.run_for(1_000)
     assert ask(cluster, "unwanted", may=False) == {"unwanted": "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+@pytest.mark.spec("TC-9", "MC-5")
+@pytest.mark.parametrize(
+    ("has_live_brokers", "error"), [(False, "INVALID_REPLICATION_FACTOR"), (True, "LEADER_NOT_AVAILABLE")]
+)
+def test_a_broker_without_its_topics_answers_as_kafka_does(has_live_brokers: bool, error: str) -> None:
+    """A started broker has no metadata, then the live brokers. tests/interop/test_client_failures.py asks Kafka."""
+    with SimulatedCluster(seed=3, brokers=3) as cluster:
+        cluster.start()
+        cluster.create_topic("orders")
+        other = next(number for number in cluster.broker_ids if number != cluster.controller_id())
+        instance = cluster.broker(other).instance
+        assert instance is not None
+        live = instance.metadata.snapshot.live_brokers
+        instance.metadata.snapshot = MetadataSnapshot(live_brokers=live if has_live_brokers else {})
+        assert ask(cluster, "orders", broker=other) == {"orders": error}
+        assert ask(cluster, "orders", broker=other, may=False) == {"orders": "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
 @pytest.mark.spec("TC-10")
