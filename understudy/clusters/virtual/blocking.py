@@ -72,6 +72,7 @@ def spawn(loop: ProcessLoop, run: Callable[[], object]) -> Any:
         finally:
             del _loop_of_greenlet[own]
 
+    loop = loop.of_process  # the code may run for longer than a loop that other code has made
     own = greenlet.greenlet(begin)
     own.gr_context = loop.process.context.copy()
     _loop_of_greenlet[own] = loop

@@ -31,7 +31,7 @@ class GreenLock:
     """As `threading.Lock`; the code that waits for it is served in the order in which it came."""
 
     def __init__(self, loop: ProcessLoop) -> None:
-        self._loop = loop
+        self._loop = loop.of_process
         self._is_locked = False
         self._waiters: deque[asyncio.Future[None]] = deque()
 
@@ -92,7 +92,7 @@ class _GreenThread:
     """
 
     def __init__(self, loop: ProcessLoop, thread: threading.Thread) -> None:
-        self.loop = loop
+        self.loop = loop = loop.of_process
         self.ended: asyncio.Future[None] = loop.create_future()
         self.waiters: list[asyncio.Future[None]] = []
         self.greenlet = blocking.spawn(loop, self._run)

@@ -315,16 +315,16 @@ def _replace_sockets() -> None:
     )
     replace(_socket, "gethostbyaddr", _in_process(_gethostbyaddr))
     replace(_socket, "getnameinfo", _in_process(lambda loop, address, _: (address[0], str(address[1]))))
-    replace(_socket, "socketpair", _in_process(lambda loop, *_: sockets.new_pair(loop)))
+    replace(_socket, "socketpair", _in_process(lambda loop, *_: sockets.new_pair(loop.of_process)))
 
     socket.socket.__new__ = _new_socket  # type: ignore[method-assign]  # a replacement
     for name in ("EpollSelector", "PollSelector", "SelectSelector", "KqueueSelector", "DevpollSelector"):
         if (owner := getattr(selectors, name, None)) is not None:
             owner.__new__ = _new_selector
     replace(select, "select", _in_process(sockets.simulated_select))
-    replace(select, "poll", _in_process(lambda loop: sockets.SimulatedPoll(loop, unit_s=0.001)))
+    replace(select, "poll", _in_process(lambda loop: sockets.SimulatedPoll(loop.of_process, unit_s=0.001)))
     if hasattr(select, "epoll"):
-        simulated = _by_process(select.epoll, lambda loop, *_, **__: sockets.SimulatedPoll(loop, unit_s=1.0))
+        simulated = _by_process(select.epoll, lambda loop, *_, **__: sockets.SimulatedPoll(loop.of_process, unit_s=1.0))
         replace_everywhere(select, "epoll", simulated)
 
 
@@ -334,12 +334,12 @@ def _new_socket(cls: Any, *given: Any, **named: Any) -> Any:
         return _socket.socket.__new__(cls)
     if cls is not socket.socket:
         refusal(f"{cls.__module__}.{cls.__qualname__}", "use a plain TCP socket here, and test TLS on processes")
-    return sockets.new_socket(loop, *given, **named)
+    return sockets.new_socket(loop.of_process, *given, **named)
 
 
 def _new_selector(cls: Any, *_: Any) -> Any:
     loop = current_loop()
-    return object.__new__(cls) if loop is None else sockets.SimulatedSelector(loop)
+    return object.__new__(cls) if loop is None else sockets.SimulatedSelector(loop.of_process)
 
 
 def _getaddrinfo(

@@ -28,6 +28,10 @@ class MainLoop(ProcessLoop):
         self._kept: list[tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]] = []
 
     @property
+    def of_process(self) -> ProcessLoop:
+        return self._parent
+
+    @property
     def wall_offset_s(self) -> float:
         return self._parent.wall_offset_s
 
@@ -97,6 +101,9 @@ class MainLoop(ProcessLoop):
             raise RuntimeError("Cannot close a running event loop")
         self._closed = True
         self._kept.clear()
+        for watch in self._watches.values():
+            watch.end()
+        self._watches.clear()
 
 
 def new_main_loop(parent: ProcessLoop) -> ProcessLoop:

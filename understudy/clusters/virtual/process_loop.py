@@ -109,6 +109,11 @@ class ProcessLoop(Current, NetworkCalls, asyncio.AbstractEventLoop):
     def __repr__(self) -> str:
         return f"<ProcessLoop of {self.process}>"
 
+    @property
+    def of_process(self) -> ProcessLoop:
+        """The loop that runs as long as the process: this one, or the one below a loop that blocking code has made."""
+        return self
+
     # ------------------------------------------------------------------ scheduling
 
     def time(self) -> float:
@@ -121,7 +126,7 @@ class ProcessLoop(Current, NetworkCalls, asyncio.AbstractEventLoop):
         self, callback: Callable[[*_Ts], object], *args: *_Ts, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         if self._closed:
-            raise RuntimeError("Event loop is closed")
+            return self._drop()
         handle = self.kernel.call_soon(
             self._run, callback, args, context=self._context() if context is None else context
         )
@@ -139,11 +144,23 @@ class ProcessLoop(Current, NetworkCalls, asyncio.AbstractEventLoop):
         self, when: float, callback: Callable[[*_Ts], object], *args: *_Ts, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         if self._closed:
-            raise RuntimeError("Event loop is closed")
+            return self._drop()
         handle = self.kernel.call_at(
             when, self._run, callback, args, context=self._context() if context is None else context
         )
         handle.process = self.process  # type: ignore[attr-defined]  # a handle of the kernel
+        return handle
+
+    def _drop(self) -> asyncio.TimerHandle:
+        """Drop a callback of a closed loop, which reads its connections no more, or of a killed process.
+
+        Raises:
+            RuntimeError: code of the process asks for the callback, and not the network.
+        """
+        if current_loop() is not None and self.process.alive:
+            raise RuntimeError("Event loop is closed")
+        handle = self.kernel.call_later(0, lambda: None)
+        handle.cancel()
         return handle
 
     def _context(self) -> contextvars.Context:

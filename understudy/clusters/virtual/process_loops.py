@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from understudy.clusters.virtual import blocking
-from understudy.clusters.virtual.current import Current, current_loop
+from understudy.clusters.virtual.current import current_loop
 from understudy.clusters.virtual.main_loop import new_main_loop
 from understudy.clusters.virtual.process_loop import NumberedTask, ProcessLoop
 from understudy.clusters.virtual.refusals import refusal
@@ -57,9 +57,7 @@ def give_loop(owner: Any) -> None:
 
 
 def _new_loop(loop: ProcessLoop) -> ProcessLoop:
-    if Current.running is not None:
-        refusal("a second event loop in a coroutine", "await in the loop that runs")
-    return new_main_loop(loop)
+    return new_main_loop(loop.of_process)
 
 
 class _Policy(asyncio.AbstractEventLoopPolicy):

@@ -122,7 +122,7 @@ class SimulatedSocket(socket.socket):
         ready: asyncio.Future[None] = loop.create_future()
 
         def look() -> None:
-            if not ready.done() and self.is_ready(to_write=to_write):
+            if not ready.done() and not loop.is_closed() and self.is_ready(to_write=to_write):
                 ready.set_result(None)
 
         self.watch(look)

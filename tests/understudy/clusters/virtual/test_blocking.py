@@ -215,6 +215,101 @@ def test_two_main_functions_have_loops_of_their_own(simulated: SimulatedSubject)
     assert seen != sorted(seen)
 
 
+@pytest.mark.parametrize("is_blocking", [False, True], ids=["coroutine", "asyncio.run"])
+def test_a_coroutine_makes_the_loop_of_a_thread(simulated: SimulatedSubject, is_blocking: bool) -> None:
+    """faust-streaming makes the loop of its consumer's thread so."""
+
+    async def case() -> list[object]:
+        loop = asyncio.new_event_loop()
+        waste = asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="while another loop is running"):
+            loop.run_until_complete(waste)
+        waste.close()
+        seen: list[object] = [loop.is_running()]
+        thread = threading.Thread(target=lambda: seen.append(loop.run_until_complete(asyncio.sleep(5, "slept"))))
+        thread.start()
+        await asyncio.sleep(1)
+        seen.append(loop.is_running())
+        await asyncio.to_thread(thread.join)
+        loop.close()
+        return seen
+
+    seen = simulated.run_blocking(lambda: asyncio.run(case())) if is_blocking else simulated.run(case)
+    assert seen == [False, True, "slept"]
+
+
+def test_a_thread_and_a_lock_outlive_the_loop_in_which_they_were_made(simulated: SimulatedSubject) -> None:
+    def work(lock: threading.Lock, seen: list[str]) -> None:
+        with lock:
+            seen.append("first")
+            time.sleep(10)
+        seen.append("released")
+        asyncio.run(asyncio.sleep(10))
+        seen.append("ran a loop")
+
+    def main() -> list[str]:
+        seen = list[str]()
+
+        async def begin() -> tuple[threading.Thread, threading.Lock]:
+            lock = threading.Lock()
+            thread = threading.Thread(target=work, args=(lock, seen))
+            thread.start()
+            await asyncio.sleep(1)
+            return thread, lock
+
+        thread, lock = asyncio.run(begin())
+        with lock:
+            seen.append("second")
+        thread.join()
+        return seen
+
+    assert simulated.run_blocking(main) == ["first", "released", "second", "ran a loop"]
+
+
+def test_a_closed_loop_reads_its_connections_no_more(simulated: SimulatedSubject) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(5)
+        writer.write(b"late")
+        await asyncio.sleep(5)
+        writer.close()
+
+    async def listen() -> None:
+        await asyncio.start_server(serve, "0.0.0.0", 80)
+        await asyncio.sleep(1_000)
+
+    async def leave() -> Any:
+        loop = asyncio.get_running_loop()
+        sock = socket.socket()
+        sock.setblocking(False)
+        opened = await loop.create_connection(asyncio.Protocol, "server", 80)
+        # Three more are on their way.
+        connecting = [
+            loop.create_task(loop.sock_connect(sock, ("server", 80))),
+            loop.create_task(loop.create_connection(asyncio.Protocol, "server", 80)),
+        ]
+        await asyncio.sleep(0)
+        watched = socket.socket()
+        watched.setblocking(False)
+        watched.connect_ex(("server", 80))
+        loop.add_writer(watched, print)
+        return connecting, opened, sock, watched
+
+    def main() -> str:
+        loop = asyncio.new_event_loop()
+        left = loop.run_until_complete(leave())
+        loop.close()
+        time.sleep(60)
+        with pytest.raises(RuntimeError, match="Event loop is closed"):
+            loop.call_soon(print)
+        del left
+        return "done"
+
+    simulated.start("server", listen)
+    assert simulated.run_blocking(main, name="client") == "done"
+    assert simulated.kernel.failures == []
+    assert simulated.errors == []
+
+
 def test_a_thread_of_a_coroutine_has_a_loop_of_its_own(simulated: SimulatedSubject) -> None:
     """faust-streaming runs its consumer so: a loop in a thread, which gets calls from the main loop."""
 

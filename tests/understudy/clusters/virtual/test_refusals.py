@@ -59,7 +59,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a lock that is taken": (lambda: _taken_lock().acquire(), "await an asynchronous function"),
     "a file in a selector": (lambda: _loop().add_reader(0, print), "only sockets that the simulation has made"),
     "loop.stop()": (lambda: _loop().stop(), "return from its main function"),
-    "a second loop": (asyncio.new_event_loop, "await in the loop that runs"),
     "a Unix connection": (lambda: _loop().create_unix_connection(asyncio.Protocol, "/x"), "give a host and a port"),
     "a datagram endpoint": (lambda: _loop().create_datagram_endpoint(asyncio.DatagramProtocol), "only TCP"),
     "a subprocess of asyncio": (lambda: _loop().subprocess_exec(asyncio.SubprocessProtocol, "true"), "cluster.start"),
