@@ -16,7 +16,7 @@ from understudy.clusters.values import SERVICE, Target
 from understudy.testing.process_tests.cluster import ProcessTestBroker, ProcessTestCluster
 from understudy.testing.simulated_tests.arguments import BadArguments, SimulatedArguments, checked_arguments
 from understudy.testing.simulated_tests.decorator import check_function, is_method
-from understudy.testing.simulated_tests.faults import KINDS, Fault, draw_faults
+from understudy.testing.simulated_tests.faults.faults import KINDS, Fault, draw_faults
 
 SEED: Final = 0
 KINDS_HERE: Final = (

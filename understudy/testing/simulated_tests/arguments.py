@@ -81,11 +81,11 @@ def _seconds(name: str, value: object) -> float:
 
 
 def _kinds(name: str, value: object) -> tuple[str, ...]:
-    from understudy.testing.simulated_tests.fault_kinds import PROFILES  # noqa: PLC0415  all tests that follow need it
+    from understudy.testing.simulated_tests.faults.fault_kinds import PROFILES  # noqa: PLC0415  all tests that follow need it
 
     if isinstance(value, str) and value in PROFILES:
         return PROFILES[value]
-    from understudy.testing.simulated_tests.faults import check_faults  # noqa: PLC0415  it loads experiments
+    from understudy.testing.simulated_tests.faults.faults import check_faults  # noqa: PLC0415  it loads experiments
 
     return check_faults(value)
 

@@ -23,7 +23,7 @@ from understudy.foundation.cluster.errors import ApiError, Errors
 from understudy.foundation.wire.network import ConnectionFailed, ConnectionLost
 from understudy.foundation.wire.request_channel import RequestTimedOut
 from understudy.testing.simulated_tests.broker import SimulatedTestBroker
-from understudy.testing.simulated_tests.fault_injector import FaultInjector
+from understudy.testing.simulated_tests.faults.fault_injector import FaultInjector
 from understudy.testing.simulated_tests.history.cluster_history import ClusterHistory
 
 T = TypeVar("T")

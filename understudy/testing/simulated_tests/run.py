@@ -19,19 +19,19 @@ from understudy.clusters.virtual.current import current_loop
 from understudy.clusters.virtual.process_loop import ProcessLoop
 from understudy.clusters.virtual.world import TEST, CrashPoint, VirtualWorld
 from understudy.foundation.eventlog.fences import SWITCHES
-from understudy.testing.simulated_tests import verdict
 from understudy.testing.simulated_tests.arguments import SimulatedArguments
-from understudy.testing.simulated_tests.client_logs import ClientLog, client_logs, write_run
 from understudy.testing.simulated_tests.cluster import SimulatedTestCluster
-from understudy.testing.simulated_tests.fault_injector import FaultInjector
-from understudy.testing.simulated_tests.faults import Fault, draw_faults
+from understudy.testing.simulated_tests.faults.fault_injector import FaultInjector
+from understudy.testing.simulated_tests.faults.faults import Fault, draw_faults
 from understudy.testing.simulated_tests.history.cluster_history import Caller, ClusterHistory
 from understudy.testing.simulated_tests.history.wire_history import WireHistory
-from understudy.testing.simulated_tests.leader_logs import leader_logs
 from understudy.testing.simulated_tests.outcome import FailureKind, Outcome, Problem
-from understudy.testing.simulated_tests.story import story_of
-from understudy.testing.simulated_tests.trace import traced
-from understudy.testing.simulated_tests.watch import RunWatch
+from understudy.testing.simulated_tests.report.client_logs import ClientLog, client_logs, write_run
+from understudy.testing.simulated_tests.report.story import story_of
+from understudy.testing.simulated_tests.report.trace import traced
+from understudy.testing.simulated_tests.verdict import verdict
+from understudy.testing.simulated_tests.verdict.leader_logs import leader_logs
+from understudy.testing.simulated_tests.verdict.watch import RunWatch
 from understudy.trials.seeds.judgement import judge
 
 GRACE_S: Final = 300.0

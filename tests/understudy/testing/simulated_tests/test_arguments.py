@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from understudy.testing.simulated_tests.arguments import BadArguments, checked_arguments
-from understudy.testing.simulated_tests.faults import PROFILES
+from understudy.testing.simulated_tests.faults.faults import PROFILES
 
 
 def test_the_defaults_are_three_brokers_and_a_minute_of_failovers() -> None:

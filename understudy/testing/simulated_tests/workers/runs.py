@@ -201,7 +201,7 @@ class BoundTest:
         self.places = () if outcome is None else outcome.places
 
     def _crash_point(self, seed: int) -> Any:
-        from understudy.testing.simulated_tests.crash_points import crash_point  # noqa: PLC0415  it loads the simulator
+        from understudy.testing.simulated_tests.faults.crash_points import crash_point  # noqa: PLC0415  it loads the simulator
 
         return crash_point(self.test.arguments.crash_points, self.places or (), seed)
 
@@ -220,9 +220,9 @@ class BoundTest:
 
     def _report(self, seed: int, first: Result, second: Result, seen: str) -> str:
         """Return why a seed fails, after it was run twice."""
-        from understudy.testing.simulated_tests.report import explained  # noqa: PLC0415  it loads the simulator
+        from understudy.testing.simulated_tests.report.report import explained  # noqa: PLC0415  it loads the simulator
+        from understudy.testing.simulated_tests.report.shrink import MOST_RUNS  # noqa: PLC0415  as above
         from understudy.testing.simulated_tests.run import schedule  # noqa: PLC0415  as above
-        from understudy.testing.simulated_tests.shrink import MOST_RUNS  # noqa: PLC0415  as above
 
         def run(faults: Sequence[Any], *, is_last: bool = False) -> Outcome | None:
             if first.never_awaits:

@@ -9,8 +9,8 @@ from understudy.clusters.virtual.strikes import Place
 from understudy.clusters.virtual.world import CrashPoint
 from understudy.testing import point, simulated
 from understudy.testing.simulated_tests.arguments import checked_arguments
-from understudy.testing.simulated_tests.crash_points import crash_point, in_order
 from understudy.testing.simulated_tests.decorator import simulated_test
+from understudy.testing.simulated_tests.faults.crash_points import crash_point, in_order
 from understudy.testing.simulated_tests.outcome import FailureKind, Outcome
 from understudy.testing.simulated_tests.run import TestRun
 from understudy.testing.simulated_tests.workers.runs import BoundTest, Explanation

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from understudy.testing.simulated_tests.faults import Fault
+from understudy.testing.simulated_tests.faults.faults import Fault
 from understudy.testing.simulated_tests.outcome import Outcome
 from understudy.trials.hunt.shrinking import Budget, ddmin
 

@@ -10,8 +10,8 @@ import pytest
 
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.virtual.world import VirtualWorld
-from understudy.testing.simulated_tests.fault_injector import FaultInjector
-from understudy.testing.simulated_tests.faults import KINDS, Fault, check_faults, draw_faults
+from understudy.testing.simulated_tests.faults.fault_injector import FaultInjector
+from understudy.testing.simulated_tests.faults.faults import KINDS, Fault, check_faults, draw_faults
 
 
 async def connect(broker: str) -> None:

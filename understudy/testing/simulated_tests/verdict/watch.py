@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from understudy.clusters.simulated.loop import BudgetExhausted
 from understudy.clusters.virtual.world import VirtualWorld
-from understudy.testing.simulated_tests.code_lines import waiting_lines, waits_at
 from understudy.testing.simulated_tests.outcome import FailureKind, Problem
-from understudy.testing.simulated_tests.waiting_tasks import listed
+from understudy.testing.simulated_tests.verdict.code_lines import waiting_lines, waits_at
+from understudy.testing.simulated_tests.verdict.waiting_tasks import listed
 
 STEP_S: Final = 0.1
 """Virtual time between two looks at the run."""

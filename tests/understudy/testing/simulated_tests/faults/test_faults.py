@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from understudy.testing.simulated_tests.faults import KINDS, PROFILES, BadFault, Fault, check_faults, draw_faults
+from understudy.testing.simulated_tests.faults.faults import KINDS, PROFILES, BadFault, Fault, check_faults, draw_faults
 
 
 def drawn(seed: int, kinds: Sequence[str], seconds: float = 60.0) -> tuple[Fault, ...]:

@@ -7,7 +7,7 @@ import random
 from understudy.clusters.clients.batching_producer import BatchingProducer, ProducerSettings
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.cluster.identifiers import TopicPartition
-from understudy.testing.simulated_tests.leader_logs import leader_logs
+from understudy.testing.simulated_tests.verdict.leader_logs import leader_logs
 
 ORDERS = TopicPartition("orders", 0)
 SEED = 5

@@ -13,13 +13,13 @@ from understudy.clusters.values import Span, Target
 from understudy.clusters.virtual.world import LogLine
 from understudy.testing.simulated_tests.arguments import SimulatedArguments
 from understudy.testing.simulated_tests.cluster import SimulatedTestCluster
-from understudy.testing.simulated_tests.faults import Fault
+from understudy.testing.simulated_tests.faults.faults import Fault
 from understudy.testing.simulated_tests.history.wire_history import WireHistory
 from understudy.testing.simulated_tests.outcome import FailureKind, Outcome, Problem
-from understudy.testing.simulated_tests.report import explained
+from understudy.testing.simulated_tests.report.report import explained
+from understudy.testing.simulated_tests.report.shrink import shrink
+from understudy.testing.simulated_tests.report.story import Story, StoryLine, story_of
 from understudy.testing.simulated_tests.run import TestRun
-from understudy.testing.simulated_tests.shrink import shrink
-from understudy.testing.simulated_tests.story import Story, StoryLine, story_of
 from understudy.testing.simulated_tests.workers.forks import Child
 from understudy.trials.experiments.language.actions import Action
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from understudy.clusters.virtual.process_loop import ProcessLoop
-from understudy.testing.simulated_tests.code_lines import coroutine_name, waiting_lines
+from understudy.testing.simulated_tests.verdict.code_lines import coroutine_name, waiting_lines
 
 
 @contextmanager

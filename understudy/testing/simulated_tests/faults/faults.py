@@ -16,7 +16,7 @@ from understudy.clusters.nearest_word import did_you_mean
 from understudy.clusters.problems import BadExperiment
 from understudy.clusters.values import OF_USERS, SERVICE, CountRange, Span, Target, Trigger, parse_target
 from understudy.testing.simulated_tests.arguments import BadArguments
-from understudy.testing.simulated_tests.fault_kinds import KINDS, PROFILES, mean_gaps_ms
+from understudy.testing.simulated_tests.faults.fault_kinds import KINDS, PROFILES, mean_gaps_ms
 from understudy.trials.experiments.language.actions import ACTIONS, AT_ONCE, Action
 from understudy.trials.experiments.language.document import Step
 from understudy.trials.experiments.language.frozen import drawn_step

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from understudy.testing.simulated_tests.faults import Fault
+from understudy.testing.simulated_tests.faults.faults import Fault
 from understudy.testing.simulated_tests.outcome import Outcome, Problem
-from understudy.testing.simulated_tests.shrink import MOST_RUNS, MOST_SECONDS, Runs, Shrunk, shrink
+from understudy.testing.simulated_tests.report.shrink import MOST_RUNS, MOST_SECONDS, Runs, Shrunk, shrink
 
 _MOST_DETAILS: Final = 14
 _MOST_FAULTS: Final = 12

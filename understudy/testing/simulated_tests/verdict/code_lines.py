@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
-_PRODUCT: Final = str(Path(__file__).parents[2])
+_PRODUCT: Final = str(Path(__file__).parents[3])
 _PYTHON: Final = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _INSTALLED: Final = ("/site-packages/", "/dist-packages/")
 _MOST_OF_EACH: Final = 2

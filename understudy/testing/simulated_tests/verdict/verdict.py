@@ -12,20 +12,20 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.loop import BudgetExhausted, Deadlock
 from understudy.clusters.virtual.process_loop import ProcessLoop
 from understudy.clusters.virtual.world import Failure, VirtualWorld
-from understudy.testing.simulated_tests.code_lines import (
+from understudy.testing.simulated_tests.history import history_words
+from understudy.testing.simulated_tests.history.history_checks import Evidence, lost
+from understudy.testing.simulated_tests.history.wire_history import WireHistory
+from understudy.testing.simulated_tests.outcome import FailureKind, Problem
+from understudy.testing.simulated_tests.verdict.code_lines import (
     coroutine_name,
     name_of,
     raised_at,
     raising_line,
     traceback_lines,
 )
-from understudy.testing.simulated_tests.history import history_words
-from understudy.testing.simulated_tests.history.history_checks import Evidence, lost
-from understudy.testing.simulated_tests.history.wire_history import WireHistory
-from understudy.testing.simulated_tests.leader_logs import leader_logs
-from understudy.testing.simulated_tests.outcome import FailureKind, Problem
-from understudy.testing.simulated_tests.waiting_tasks import in_words, listed, unfinished
-from understudy.testing.simulated_tests.watch import RunWatch
+from understudy.testing.simulated_tests.verdict.leader_logs import leader_logs
+from understudy.testing.simulated_tests.verdict.waiting_tasks import in_words, listed, unfinished
+from understudy.testing.simulated_tests.verdict.watch import RunWatch
 from understudy.trials.seeds.judgement import SeedJudgement
 from understudy.trials.seeds.settling import SETTLE_TIMEOUT_S, settle_after_faults
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from understudy.clusters.virtual.blocking import waiting_frames
 from understudy.clusters.virtual.process_loop import ProcessLoop
-from understudy.testing.simulated_tests.code_lines import blocked_lines, coroutine_name, waiting_lines, waits_at
+from understudy.testing.simulated_tests.verdict.code_lines import blocked_lines, coroutine_name, waiting_lines, waits_at
 
 _MOST = 30
 """Number of lines of a list."""

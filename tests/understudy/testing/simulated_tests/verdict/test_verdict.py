@@ -15,14 +15,14 @@ from aiokafka.errors import KafkaError
 
 from understudy.checks.facts import Partition
 from understudy.clusters.simulated.cluster import SimulatedCluster
-from understudy.testing.simulated_tests import verdict, watch
 from understudy.testing.simulated_tests.arguments import SimulatedArguments
 from understudy.testing.simulated_tests.cluster import SimulatedTestCluster
 from understudy.testing.simulated_tests.history.wire_records import FinalLog
-from understudy.testing.simulated_tests.leader_logs import leader_logs
 from understudy.testing.simulated_tests.outcome import FailureKind, Outcome, Problem
 from understudy.testing.simulated_tests.run import TestRun
-from understudy.testing.simulated_tests.verdict import violations
+from understudy.testing.simulated_tests.verdict import verdict, watch
+from understudy.testing.simulated_tests.verdict.leader_logs import leader_logs
+from understudy.testing.simulated_tests.verdict.verdict import violations
 from understudy.trials.seeds.judgement import SeedJudgement
 
 Cluster = SimulatedTestCluster
