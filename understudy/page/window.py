@@ -2,7 +2,7 @@
 
 The state at its beginning results from the records before it. These are kept, except those that do not affect the state
 some time later: requests, events of the controller, writes to ZooKeeper, and all but the last of the records of a log's
-end.
+end, of what was acknowledged and of the commits of a group.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from understudy.foundation.eventlog import records as types
-from understudy.foundation.eventlog.records import Envelope, HighWatermarkChanged, RecordsAppended
+from understudy.foundation.eventlog.records import (
+    Envelope,
+    HighWatermarkChanged,
+    OffsetsCommitted,
+    RecordsAcknowledged,
+    RecordsAppended,
+)
 from understudy.history.reading.run_records import micros
 
 SETTLING_US: Final = 10_000_000
@@ -25,9 +31,6 @@ _PASSING: Final = frozenset(
         types.EventStarted,
         types.IsrProposed,
         types.IsrResult,
-        types.OffsetsCommitted,
-        types.OffsetsRemoved,
-        types.RecordsAcknowledged,
         types.RequestDetail,
         types.RequestFailed,
         types.RequestQueued,
@@ -77,6 +80,12 @@ def _lasting(records: Iterable[Envelope]) -> Iterator[Envelope]:
 def _replaced(record: Envelope, number: int) -> tuple[object, ...]:
     """Return a key; a later record with an equal key replaces a record. One that is never replaced has a unique key."""
     match record.data:
-        case RecordsAppended(topic=topic, partition=partition) | HighWatermarkChanged(topic=topic, partition=partition):
+        case (
+            RecordsAppended(topic=topic, partition=partition)
+            | HighWatermarkChanged(topic=topic, partition=partition)
+            | RecordsAcknowledged(topic=topic, partition=partition)
+        ):
             return (record.type, record.node, topic, partition)
+        case OffsetsCommitted(group=group, offsets=offsets):
+            return (record.type, record.node, group, *((each.topic, each.partition) for each in offsets))
     return (number,)

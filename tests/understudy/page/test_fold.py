@@ -11,6 +11,7 @@ from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.page.folding.fold import EMPTY, EventLogPicture, Life, fold, fold_all
 from tests.understudy.page.folding.fold_document import canonical, document
+from tests.understudy.page.folding.fold_state import Acknowledged, LogCut
 from understudy.foundation.eventlog.records import (
     ContextLoaded,
     ControllerElected,
@@ -26,6 +27,7 @@ from understudy.foundation.eventlog.records import (
     LogTruncated,
     MetadataUpdated,
     PartitionsMoved,
+    RecordsAcknowledged,
     RecordsAppended,
     ReplicasMoved,
     RequestSent,
@@ -33,6 +35,7 @@ from understudy.foundation.eventlog.records import (
     SessionExpiredRecord,
     SessionOpened,
     StopReplicaApplied,
+    TopicsChanged,
     Transition,
     WatchFiredRecord,
 )
@@ -261,9 +264,22 @@ def test_a_log_has_offsets_and_leader_epochs() -> None:
     )
     log = folded(logs).broker(1).logs["orders"][0]
     assert (log.start, log.end, log.high_watermark, log.epochs) == (2, 7, 7, ((0, 2),))
+    assert log.cut == LogCut(from_=7, end=12, us=1_002_000)
     other = LogOpened(**name | {"topic_id": "id-2"}, log_start_offset=0, log_end_offset=0, high_watermark=0, epochs=())
     logs.at(1003, "broker-1", other)
     assert folded(logs).broker(1).logs["orders"][0].end == 0
+
+
+def test_the_largest_acknowledged_offset_is_kept_until_the_topic_is_deleted() -> None:
+    logs = Logs()
+    name: dict[str, Any] = {"topic": "orders", "partition": 0, "leader_epoch": 0, "acks": -1}
+    for ms, last in ((1000, 4), (1001, 3)):
+        logs.at(ms, "broker-1", RecordsAcknowledged(**name, topic_id="id-1", base_offset=last, last_offset=last))
+    assert folded(logs).acknowledged["orders"][0] == Acknowledged(topic_id="id-1", offset=4)
+    logs.at(1002, "broker-1", RecordsAcknowledged(**name, topic_id="id-2", base_offset=0, last_offset=1))
+    assert folded(logs).acknowledged["orders"][0] == Acknowledged(topic_id="id-2", offset=1)
+    logs.at(1003, "broker-1", TopicsChanged(new=(), deleted=("orders",)))
+    assert folded(logs).acknowledged == {}
 
 
 def test_a_document_is_json_whatever_the_names_and_numbers() -> None:

@@ -6,8 +6,8 @@
  *
  * Views read a state and never write to it. They read its maps with `entries(map)` and `get(map, key)`, whose keys are
  * texts, also those of partitions and brokers: `get(get(state.partitions, "orders"), "0")` is an array, in the order of
- * `LEADERSHIP`. Maps are `nodes`, `links`, `fences`, `in_flight`, `zookeeper.ids`, `partitions` (by topic, then by
- * partition) and, of a node, `channels`, `believes`, `metadata`, `partition_states`, `logs` (by topic, then by
+ * `LEADERSHIP`. Maps are `nodes`, `links`, `fences`, `in_flight`, `zookeeper.ids`, `partitions` and `acknowledged` (by
+ * topic, then by partition) and, of a node, `channels`, `believes`, `metadata`, `partition_states`, `logs` (by topic, then by
  * partition) and `replica_states` (by topic, partition and broker). A node's `queue` has a `length` and is iterated.
  * Everything else are plain objects and arrays. An integer that a double cannot hold is a text in hexadecimal.
  */
@@ -15,7 +15,9 @@
 import {
   atReceiver, channelClosed, channelOpened, dropRequestsFrom, requestEnded, requestFailed, requestQueued, requestSent,
 } from "#channels";
-import { highWatermarkChanged, leaderStarted, logOpened, logTruncated, recordsAppended } from "#offsets";
+import {
+  highWatermarkChanged, leaderStarted, logOpened, logTruncated, recordsAcknowledged, recordsAppended,
+} from "#offsets";
 import { larger, less, newNode, putNode, writable, writableNode } from "#state";
 import { Table, TopicTable } from "#tables";
 import {
@@ -259,6 +261,7 @@ function isOlder(one, other) {
 function topicsChanged(state, data) {
   for (const topic of data.deleted) {
     if (state.partitions.has(topic)) writable(state, state, "partitions").delete(topic);
+    if (state.acknowledged.has(topic)) writable(state, state, "acknowledged").delete(topic);
   }
 }
 
@@ -430,6 +433,7 @@ const HANDLERS = new Map(Object.entries({
   RecordsAppended: recordsAppended,
   HighWatermarkChanged: highWatermarkChanged,
   LogTruncated: logTruncated,
+  RecordsAcknowledged: (state, node, data) => recordsAcknowledged(state, data),
   FenceHit: fenceHit,
   PointReached: pointReached,
   FaultInjected: (state, node, data, [us]) => faultInjected(state, data.target, data.fault, us),

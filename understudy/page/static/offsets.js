@@ -1,8 +1,10 @@
-/** The logs of partitions as `#fold` follows them: where they begin and end, high watermarks and leader epochs. */
+/** The logs of partitions as `#fold` follows them: where they begin and end, high watermarks, and what they have lost. */
 
-import { less, writable } from "#state";
+import { larger, less, writable } from "#state";
 
-const NEW_LOG = { role: "", leader_epoch: -1, start: null, end: null, high_watermark: null, epochs: [] };
+const NEW_LOG = {
+  role: "", leader_epoch: -1, start: null, end: null, high_watermark: null, epochs: [], cut: null,
+};
 
 /** Changes what is known of a log; of a log of another topic id nothing is known. */
 function changeLog(state, node, data, changesOf) {
@@ -46,11 +48,20 @@ export function highWatermarkChanged(state, node, data) {
   changeLog(state, node, data, () => ({ role, leader_epoch, end, high_watermark }));
 }
 
-/** Adds a `LogTruncated` to what is known of its log. */
-export function logTruncated(state, node, data) {
+/** Adds a `LogTruncated` to what is known of its log, with the offsets that it has removed. */
+export function logTruncated(state, node, data, [us]) {
   const { leader_epoch, to_offset: end, is_full, epochs } = data;
   const high_watermark = less(end, data.high_watermark) ? end : data.high_watermark;
   changeLog(state, node, data, (log) => {
-    return { role: "follower", leader_epoch, start: is_full ? end : log.start, end, high_watermark, epochs };
+    const cut = log.end !== null && less(end, log.end) ? { from: end, end: log.end, us } : log.cut;
+    return { role: "follower", leader_epoch, start: is_full ? end : log.start, end, high_watermark, epochs, cut };
   });
+}
+
+/** Adds a `RecordsAcknowledged`: the largest offset of a partition that a producer has an answer for. */
+export function recordsAcknowledged(state, data) {
+  const { topic, topic_id, partition, last_offset } = data;
+  const known = state.acknowledged.at(topic, String(partition));
+  const offset = known?.topic_id === topic_id ? larger(known.offset, last_offset) : last_offset;
+  writable(state, state, "acknowledged").put(topic, String(partition), { topic_id, offset });
 }

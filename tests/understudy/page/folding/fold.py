@@ -20,6 +20,7 @@ from tests.understudy.page.folding.fold_nodes import node_after
 from tests.understudy.page.folding.fold_requests import at_receiver, requests_after
 from tests.understudy.page.folding.fold_state import (
     EMPTY,
+    Acknowledged,
     ControllerPicture,
     ControllerZNode,
     EventLogPicture,
@@ -59,6 +60,7 @@ from understudy.foundation.eventlog.records import (
     LeadershipWritten,
     PointReached,
     ProcessExiting,
+    RecordsAcknowledged,
     RequestFailed,
     RequestQueued,
     RequestReceived,
@@ -137,7 +139,13 @@ def _cluster_after(picture: EventLogPicture, record: Envelope, us: int) -> Event
         case LeadershipWritten(partitions=states):
             return replace(picture, partitions=_newer(picture.partitions, states))
         case TopicsChanged(deleted=topics):
-            return replace(picture, partitions=without(picture.partitions, topics))
+            return replace(
+                picture,
+                partitions=without(picture.partitions, topics),
+                acknowledged=without(picture.acknowledged, topics),
+            )
+        case RecordsAcknowledged() as data:
+            return replace(picture, acknowledged=_acknowledged(picture.acknowledged, data))
         case ChannelOpened() | ChannelClosed() | RequestQueued() | RequestSent() | ResponseReceived() | RequestFailed():
             return requests_after(picture, record, us)
         case RequestReceived() as received:
@@ -156,6 +164,13 @@ def _cluster_after(picture: EventLogPicture, record: Envelope, us: int) -> Event
             return replace(picture, settings=_settings(picture.settings, described))
         case _:
             return picture
+
+
+def _acknowledged(known: Topics[Acknowledged], data: RecordsAcknowledged) -> Topics[Acknowledged]:
+    before = value_of(known, data.topic, data.partition)
+    is_same = before is not None and before.topic_id == data.topic_id
+    offset = max(before.offset, data.last_offset) if before is not None and is_same else data.last_offset
+    return changed(known, ((data.topic, data.partition, Acknowledged(topic_id=data.topic_id, offset=offset)),))
 
 
 def _settings(known: SettingsPicture, described: RunDescribed) -> SettingsPicture:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from tests.understudy.page.folding.fold_state import (
     ControllerEvent,
     Life,
+    LogCut,
     NodePicture,
     PartitionLog,
     PointPicture,
@@ -76,7 +77,7 @@ def node_after(node: NodePicture, record: Envelope, us: int) -> NodePicture:
         case LeaderAndIsrApplied() | StopReplicaApplied() | MetadataUpdated():
             return _control_request(node, record)
         case LogOpened() | LeaderStarted() | RecordsAppended() | HighWatermarkChanged() | LogTruncated() as data:
-            return _log(node, data)
+            return _log(node, data, us)
         case _:
             return node
 
@@ -243,14 +244,14 @@ def _followed(
 # ------------------------------------------------------------------ logs of partitions
 
 
-def _log(node: NodePicture, data: _LogRecord) -> NodePicture:
+def _log(node: NodePicture, data: _LogRecord, us: int) -> NodePicture:
     known = value_of(node.logs, data.topic, data.partition)
     if known is None or known.topic_id != data.topic_id:
         known = PartitionLog(topic_id=data.topic_id)
-    return replace(node, logs=changed(node.logs, ((data.topic, data.partition, _log_after(known, data)),)))
+    return replace(node, logs=changed(node.logs, ((data.topic, data.partition, _log_after(known, data, us)),)))
 
 
-def _log_after(log: PartitionLog, data: _LogRecord) -> PartitionLog:
+def _log_after(log: PartitionLog, data: _LogRecord, us: int) -> PartitionLog:
     match data:
         case LogOpened():
             return PartitionLog(
@@ -291,7 +292,12 @@ def _log_after(log: PartitionLog, data: _LogRecord) -> PartitionLog:
                 end=data.to_offset,
                 high_watermark=min(data.to_offset, data.high_watermark),
                 epochs=data.epochs,
+                cut=_cut(log, data.to_offset, us),
             )
+
+
+def _cut(log: PartitionLog, offset: int, us: int) -> LogCut | None:
+    return log.cut if log.end is None or log.end <= offset else LogCut(from_=offset, end=log.end, us=us)
 
 
 def _with_epochs(epochs: tuple[tuple[int, int], ...], batches: Iterable[LoggedBatch]) -> tuple[tuple[int, int], ...]:

@@ -108,6 +108,23 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogCut:
+    """The offsets that a truncation has removed from a log: from `from_` up to, and without, `end`."""
+
+    from_: int
+    end: int
+    us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledged:
+    """The largest offset of a partition that a producer has an answer for."""
+
+    topic_id: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLog:
     """One replica's log. None if no record has said it."""
 
@@ -119,6 +136,8 @@ class PartitionLog:
     high_watermark: int | None = None
     epochs: tuple[tuple[int, int], ...] = ()
     """(leader epoch, its first offset)."""
+    cut: LogCut | None = None
+    """What its last truncation has removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +282,7 @@ class EventLogPicture:
     zookeeper: ZooKeeperPicture = ZooKeeperPicture()
     partitions: Topics[Leadership] = field(default_factory=_nothing)
     """The state of each partition in ZooKeeper, from the newest controller epoch."""
+    acknowledged: Topics[Acknowledged] = field(default_factory=_nothing)
     in_flight: Mapping[str, InFlight] = field(default_factory=_nothing)
     """By the sender's node and incarnation and the sequence number of its `RequestSent`: `broker-1/1/42`."""
     fences: Mapping[str, int] = field(default_factory=_nothing)
