@@ -74,6 +74,9 @@ class Stop(Section):
         side: `one` or `other`.
         where: the values that fields must have, by the path of the field; see `conditions.fits`.
         after: the stop of the same side after whose record the search begins.
+        show: names of the parts of the picture that prove what the text says, with marked values; without them they
+            follow from the record. The first is marked with a line from the text.
+        beside: a stop of the other side, whose run is shown at that moment beside this one.
     """
 
     name: str
@@ -82,6 +85,8 @@ class Stop(Section):
     where: Mapping[str, Any] = field(default_factory=dict)
     nth: int = 1
     after: str = ""
+    show: tuple[str, ...] = ()
+    beside: str = ""
     headline: str
     text: str
 

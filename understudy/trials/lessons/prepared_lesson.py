@@ -13,6 +13,7 @@ from understudy.foundation.eventlog.records import Envelope
 from understudy.trials.experiments.report.timeline import load_begun_ms
 from understudy.trials.lessons.conditions import fits, holds, values_at
 from understudy.trials.lessons.document import ONE, OTHER, SIDES, Lesson, Question, Stop
+from understudy.trials.lessons.evidence import shown_at
 from understudy.trials.lessons.measurements import (
     AtStop,
     fill,
@@ -36,11 +37,15 @@ class PreparedStop(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         record: node, incarnation and sequence number of its record; None if the run does not have it.
         at_ms: milliseconds since the load began.
+        show: the names of the parts of the picture that prove what the text says, the most important one first.
+        beside: the name of a stop of the other side that is shown beside this one; empty if there is none.
     """
 
     name: str
     record: tuple[str, int, int] | None
     at_ms: float | None
+    show: tuple[str, ...] = ()
+    beside: str = ""
     headline: str
     text: str
 
@@ -202,7 +207,7 @@ def _written(
                     world=run.world,
                     run=str(run.folder),
                     stops=tuple(
-                        _stop(each, found.get(each.name), filled) for each in lesson.stops if each.side == side
+                        _stop(each, found.get(each.name), filled, value) for each in lesson.stops if each.side == side
                     ),
                     numbers=numbers[side],
                     table=run.table,
@@ -250,12 +255,14 @@ def find_stops(stops: Sequence[Stop], records: Sequence[Envelope], value: Callab
     return found
 
 
-def _stop(stop: Stop, at: AtStop | None, filled: Callable[[str], str]) -> PreparedStop:
+def _stop(stop: Stop, at: AtStop | None, filled: Callable[[str], str], value: Callable[[str], Any]) -> PreparedStop:
     record = None if at is None else at.record
     return PreparedStop(
         name=stop.name,
         record=None if record is None else (record.node, record.incarnation, record.seq),
         at_ms=None if at is None else round(at.record.mono_ms - at.began_ms, 3),
+        show=shown_at(stop, at, value),
+        beside=stop.beside,
         headline=filled(stop.headline),
         text=filled(stop.text),
     )

@@ -47,6 +47,7 @@ from understudy.trials.lessons.document import (
     Stop,
     SweepPlan,
 )
+from understudy.trials.lessons.evidence import PATTERN, names_in, parse_part
 from understudy.trials.lessons.measurements import MARK, check_name
 
 # ------------------------------------------------------------------ kinds
@@ -72,6 +73,7 @@ TEXT: Final = scalar(_text, {"type": "string"}, "a text")
 _VALUE: Final = scalar(lambda value: value, {}, "a value")
 _SWITCHES: Final = scalar(expectations.switches, {"type": "string"}, "a fence or a fix")
 _RECORD_TYPE: Final = scalar(word_of(sorted(PAYLOAD_BY_TYPE), "record type"), {"type": "string"}, "a record type")
+_PART: Final = scalar(parse_part, {"type": "string", "pattern": PATTERN}, "a part of the picture")
 _EXPERIMENT: Final = ValueKind(_experiment, {"type": ["string", "object"]}, "the name of an experiment, or its mapping")
 
 SWEEP_KEYS: Final = (
@@ -107,6 +109,8 @@ STOP_KEYS: Final = (
     StepKey("where", mapping_of(_VALUE, "fields"), "the values that its fields must have"),
     StepKey("nth", integer(1, 10_000), "the n-th such record; by default the first"),
     StepKey("after", NAME, "the stop after which the search begins"),
+    StepKey("show", list_of(_PART, most=9), "the parts of the picture that prove it, the most important one first"),
+    StepKey("beside", NAME, "a stop of the other side, to be shown beside this one"),
     StepKey("headline", TEXT, "what happens, in a few words", is_required=True),
     StepKey("text", TEXT, "what to notice", is_required=True),
 )
@@ -212,7 +216,23 @@ def _wrong_stops(lesson: Lesson) -> Iterator[Problem]:
                     check_name(word, lesson)
             except BadValue as bad:
                 yield Problem(stop.line, f"where: {bad}")
+        yield from _wrong_evidence(lesson, stop)
         seen[stop.name] = stop
+
+
+def _wrong_evidence(lesson: Lesson, stop: Stop) -> Iterator[Problem]:
+    for name in names_in(stop.show):
+        try:
+            if not name.startswith("stop."):
+                raise BadValue(f"{name} is no field of a stop, which is all that the name of a part may have")
+            check_name(name, lesson)
+        except BadValue as bad:
+            yield Problem(stop.line, f"show: {bad}")
+    if stop.beside:
+        beside = lesson.stop(stop.beside)
+        if beside is None or beside.side == stop.side:
+            others = ", ".join(each.name for each in lesson.stops if each.side != stop.side)
+            yield Problem(stop.line, f"beside: {stop.beside} is no stop of the other side; it has {others}")
 
 
 def texts_of(lesson: Lesson) -> Iterator[tuple[int, str]]:

@@ -48,6 +48,17 @@ def test_the_template_is_a_lesson() -> None:
         ("after: killed", "after: elected", "no earlier stop of the same side"),
         ("    side: other", "    side: othr", "did you mean 'other'"),
         ("nth: 2", "nth: none", "no whole number from 1"),
+        ("    after: killed", "    after: killed\n    show: [repica:broker-1:orders-0]", "did you mean 'replica'"),
+        ("    after: killed", "    after: killed\n    show: [replica:broker-1]", "expected replica:NODE:PARTITION"),
+        (
+            "    after: killed",
+            "    after: killed\n    show: [runs:3]",
+            "'runs:3' is no part of the picture; expected runs",
+        ),
+        ("    after: killed", "    after: killed\n    show: [znode:/controler]", "did you mean '/controller'"),
+        ("    after: killed", '    show: ["process:{stop.kiled.target}"]', "show: 'kiled' is no stop of this lesson"),
+        ("    after: killed", '    show: ["process:{controllers}"]', "controllers is no field of a stop"),
+        ("    after: killed", "    beside: killed", "killed is no stop of the other side; it has elected-other"),
         ("kafka: core", "kafka: core\n    kip: KIP-1\n    ours: core", "one of kafka, ours, kip and jira"),
     ],
 )
