@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import AsyncIterator
-from typing import Any
 
+import aiohttp
 import anyio
 import anyio.abc
 import anyio.to_thread
+import httpx
 import pytest
 import uvicorn
+from aiohttp import web
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -37,8 +40,6 @@ def payments(events: list[str]) -> Starlette:
     """A fake of an HTTP API."""
 
     def slow(amount: int) -> int:
-        import time  # noqa: PLC0415  it is the code of a service
-
         time.sleep(0.5)
         return amount * 2
 
@@ -151,20 +152,52 @@ def test_anyio_starts_a_loop_in_a_main_function(simulated: SimulatedSubject) -> 
     assert simulated.run_blocking(lambda: anyio.run(case)) == "done"
 
 
-def test_aiohttp_as_server_and_client(simulated: SimulatedSubject) -> None:
-    aiohttp: Any = pytest.importorskip("aiohttp", reason="aiohttp is not installed")
-    from aiohttp import web  # noqa: PLC0415  an optional package
+async def hooks(events: list[str], port: int = 8080) -> None:
+    """A server of aiohttp: it answers, streams, is slow, and echoes what comes by a websocket."""
 
-    async def serve() -> None:
-        async def hook(request: Any) -> Any:
-            return web.json_response({"got": await request.text()})
+    async def hook(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        events.append(f"connection from port {request.transport.get_extra_info('peername')[1]}")
+        return web.json_response({"got": await request.text()})
 
-        app = web.Application()
-        app.router.add_post("/hook", hook)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, "0.0.0.0", 8080).start()
-        await asyncio.sleep(10_000)
+    async def slow(request: web.Request) -> web.Response:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            events.append("slow was cancelled")
+            raise
+        return web.Response(text="slow")
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        for number in range(3):
+            await answer.write(b"%d" % number * 100_000)
+            await asyncio.sleep(10)
+        return answer
+
+    async def size(request: web.Request) -> web.Response:
+        return web.Response(text=str(sum([len(chunk) async for chunk in request.content.iter_any()])))
+
+    async def socket(request: web.Request) -> web.WebSocketResponse:
+        answer = web.WebSocketResponse(heartbeat=30)
+        await answer.prepare(request)
+        async for message in answer:
+            await answer.send_str(f"echo {message.data}")
+        events.append(f"websocket closed with {answer.close_code}")
+        return answer
+
+    app = web.Application()
+    app.add_routes([web.post("/hook", hook), web.route("*", "/slow", slow), web.get("/stream", stream)])
+    app.add_routes([web.post("/size", size), web.get("/socket", socket)])
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "0.0.0.0", port).start()
+    await asyncio.sleep(10_000)
+
+
+def test_aiohttp_keeps_its_connection_alive(simulated: SimulatedSubject) -> None:
+    events = list[str]()
 
     async def case() -> list[object]:
         await asyncio.sleep(0.1)
@@ -179,12 +212,109 @@ def test_aiohttp_as_server_and_client(simulated: SimulatedSubject) -> None:
                 await session.get("http://api.example.com/")
         return seen
 
-    simulated.start("webhook", serve)
+    simulated.start("webhook", hooks, events)
     assert simulated.run(case) == [(200, {"got": f"order {number}"}) for number in range(3)]
+    assert len(events) == 3
+    assert len(set(events)) == 1
+    assert simulated.errors == []
+
+
+def test_aiohttp_times_out_in_virtual_time(simulated: SimulatedSubject) -> None:
+    events = list[str]()
+
+    async def case() -> float:
+        await asyncio.sleep(0.1)
+        began = asyncio.get_running_loop().time()
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=3)) as session:
+            with pytest.raises(TimeoutError):
+                await session.get("http://webhook:8080/slow")
+        took = asyncio.get_running_loop().time() - began
+        await asyncio.sleep(1)
+        return took
+
+    simulated.start("webhook", hooks, events)
+    assert simulated.run(case) == pytest.approx(3, abs=0.1)
+    assert events == ["slow was cancelled"]
+
+
+def test_aiohttp_streams_bodies_both_ways(simulated: SimulatedSubject) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b"x" * 100_000
+            await asyncio.sleep(5)
+
+    async def case() -> list[object]:
+        await asyncio.sleep(0.1)
+        loop = asyncio.get_running_loop()
+        began, seen = loop.time(), b""
+        async with aiohttp.ClientSession() as session:
+            async with session.get("http://webhook:8080/stream") as answer:
+                async for chunk in answer.content.iter_any():
+                    seen += chunk
+            took = loop.time() - began
+            async with session.post("http://webhook:8080/size", data=body()) as answer:
+                return [seen == b"0" * 100_000 + b"1" * 100_000 + b"2" * 100_000, round(took), await answer.text()]
+
+    simulated.start("webhook", hooks, [])
+    assert simulated.run(case) == [True, 30, "500000"]
+
+
+def test_a_websocket_of_aiohttp(simulated: SimulatedSubject) -> None:
+    events = list[str]()
+
+    async def case() -> list[str]:
+        await asyncio.sleep(0.1)
+        async with aiohttp.ClientSession() as session, session.ws_connect("http://webhook:8080/socket") as socket:
+            seen = list[str]()
+            for number in range(3):
+                await socket.send_str(f"{number}")
+                seen.append((await socket.receive()).data)
+                with pytest.raises(TimeoutError):  # the server's pings are answered meanwhile
+                    await asyncio.wait_for(socket.receive(), 100)
+            return seen
+
+    simulated.start("webhook", hooks, events)
+    assert simulated.run(case) == ["echo 0", "echo 1", "echo 2"]
+    simulated.kernel.run_for(1)
+    assert events == ["websocket closed with 1000"]
+
+
+def test_aiohttp_and_httpx_see_that_a_server_is_killed(simulated: SimulatedSubject) -> None:
+    events = list[str]()
+
+    async def case() -> list[str]:
+        await asyncio.sleep(0.1)
+        seen = list[str]()
+        async with aiohttp.ClientSession() as session, httpx.AsyncClient(timeout=30) as client:
+            waiting = asyncio.gather(
+                session.post("http://webhook:8080/slow"),  # it sends a request again only if that does no harm
+                client.get("http://webhook:8080/slow"),
+                return_exceptions=True,
+            )
+            await asyncio.sleep(5)
+            service.process.kill()
+            seen += [type(error).__name__ for error in await waiting]
+            with pytest.raises(aiohttp.ClientConnectorError):
+                await session.get("http://webhook:8080/slow")
+            with pytest.raises(httpx.ConnectError):
+                await client.get("http://webhook:8080/slow")
+            await hooks_again()
+            async with session.post("http://webhook:8080/hook", data=b"1") as answer:
+                seen.append(await answer.text())
+            seen.append((await client.post("http://webhook:8080/hook", content=b"2")).text)
+        return seen
+
+    async def hooks_again() -> None:
+        simulated.start("webhook", hooks, events)
+        await asyncio.sleep(1)
+
+    service = simulated.start("webhook", hooks, events)
+    answers = [f'{{"got": "{number}"}}' for number in (1, 2)]
+    assert simulated.run(case) == ["ServerDisconnectedError", "RemoteProtocolError", *answers]
+    assert "slow was cancelled" not in events  # no `finally:` of a killed process runs
 
 
 def test_httpx_as_client(simulated: SimulatedSubject) -> None:
-    httpx: Any = pytest.importorskip("httpx", reason="httpx is not installed")
     events = list[str]()
 
     async def serve() -> None:
@@ -202,3 +332,36 @@ def test_httpx_as_client(simulated: SimulatedSubject) -> None:
 
     simulated.start("payments", serve)
     assert simulated.run(case) == [{"paid": 0}, {"paid": 2}]
+
+
+def test_httpx_streams_and_keeps_its_connection_alive(simulated: SimulatedSubject) -> None:
+    events = list[str]()
+
+    async def case() -> list[object]:
+        await asyncio.sleep(0.1)
+        async with httpx.AsyncClient(base_url="http://webhook:8080", timeout=15) as client:
+            seen: list[object] = [(await client.post("/hook", content=b"%d" % number)).json() for number in range(3)]
+            async with client.stream("GET", "/stream") as answer:
+                seen.append(sum([len(chunk) async for chunk in answer.aiter_bytes()]))
+        return seen
+
+    simulated.start("webhook", hooks, events)
+    assert simulated.run(case) == [{"got": "0"}, {"got": "1"}, {"got": "2"}, 300_000]
+    assert len(events) == 3
+    assert len(set(events)) == 1
+
+
+def test_httpx_in_a_main_function_that_blocks(simulated: SimulatedSubject) -> None:
+    """Its client without `async` has sockets that block, with timeouts."""
+    pytest.importorskip("greenlet")
+
+    def main() -> list[object]:
+        time.sleep(1)
+        with httpx.Client(base_url="http://webhook:8080", timeout=15) as client:
+            seen: list[object] = [client.post("/hook", content=b"%d" % number).json() for number in range(2)]
+            with pytest.raises(httpx.ReadTimeout):
+                client.get("/slow")
+        return seen
+
+    simulated.start("webhook", hooks, [])
+    assert simulated.run_blocking(main) == [{"got": "0"}, {"got": "1"}]
