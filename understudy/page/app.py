@@ -130,7 +130,7 @@ class _Page:
         self._folder = folder
         self._control = control
         self._is_framed = is_framed
-        self._readers = Readers(MOST_READERS)
+        self._readers = Readers(MOST_READERS, f"{MOST_READERS} pages follow this run already; close one")
         self._commands = 0
 
     async def index(self, request: Request) -> Response:

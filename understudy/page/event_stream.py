@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
@@ -23,38 +24,43 @@ _HEADERS: Final = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"ca
 
 
 class Readers:
-    """Counts the streams that are open."""
+    """Counts the streams that are open.
 
-    def __init__(self, most: int) -> None:
+    Args:
+        busy: the error of another stream if `most` are open.
+    """
+
+    def __init__(self, most: int, busy: str) -> None:
         self.most = most
+        self.busy = busy
         self.count = 0
 
 
-class EventStream:
-    """An ASGI answer with events. The data of an event is an array of records, its id the number of records so far.
-
-    The event `ended` says that the run has ended. If the server ends before, the stream ends without this event.
+class ServerSentEvents:
+    """An ASGI answer with events, until there are no more or the reader has left.
 
     Args:
-        position: the number of records that the reader already has.
+        events: the text of the events, encoded.
+        readers: each counts this stream while it is open, and may have none left for it, which is answered with 503.
     """
 
-    def __init__(self, run: PageRun, changes: Changes, readers: Readers, position: int) -> None:
-        self._run = run
-        self._changes = changes
+    def __init__(self, events: AsyncGenerator[bytes, None], *readers: Readers) -> None:
+        self._events = events
         self._readers = readers
-        self._position = position
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._readers.count >= self._readers.most:
-            await refused(503, f"{self._readers.most} pages follow this run already; close one")(scope, receive, send)
-            return
-        self._readers.count += 1
+        for each in self._readers:
+            if each.count >= each.most:
+                await refused(503, each.busy)(scope, receive, send)
+                return
+        for each in self._readers:
+            each.count += 1
         sending, leaving = asyncio.ensure_future(self._send(send)), asyncio.ensure_future(_disconnected(receive))
         try:
             await asyncio.wait([sending, leaving], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._readers.count -= 1
+            for each in self._readers:
+                each.count -= 1
             leaving.cancel()
             sending.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -63,19 +69,38 @@ class EventStream:
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         await _write(send, f"retry: {RECONNECT_MS}\n\n".encode())
-        while True:
-            records = self._run.chunks.since(self._position, MOST_IN_AN_EVENT)
-            if records:
-                self._position += len(records)
-                await _write(send, b"id: %d\ndata: [%b]\n\n" % (self._position, b",".join(records)))
-            elif not self._run.is_live:
-                await _write(send, b"event: ended\ndata: %d\n\n" % self._position)
-                break
-            elif self._changes.are_over:
-                break
-            elif not await self._changes.wait(HEARTBEAT_S):
-                await _write(send, b": no new record\n\n")
+        async with contextlib.aclosing(self._events):
+            async for event in self._events:
+                await _write(send, event)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class EventStream(ServerSentEvents):
+    """The records of a run as events. The data of an event is an array of records, its id the number of records so far.
+
+    The event `ended` says that the run has ended. If the server ends before, the stream ends without this event.
+
+    Args:
+        position: the number of records that the reader already has.
+    """
+
+    def __init__(self, run: PageRun, changes: Changes, readers: Readers, position: int) -> None:
+        super().__init__(_records_of(run, changes, position), readers)
+
+
+async def _records_of(run: PageRun, changes: Changes, position: int) -> AsyncGenerator[bytes, None]:
+    while True:
+        records = run.chunks.since(position, MOST_IN_AN_EVENT)
+        if records:
+            position += len(records)
+            yield b"id: %d\ndata: [%b]\n\n" % (position, b",".join(records))
+        elif not run.is_live:
+            yield b"event: ended\ndata: %d\n\n" % position
+            break
+        elif changes.are_over:
+            break
+        elif not await changes.wait(HEARTBEAT_S):
+            yield b": no new record\n\n"
 
 
 async def _write(send: Send, body: bytes) -> None:

@@ -124,15 +124,15 @@ def refused(status: int, message: str, **further: object) -> JSONResponse:
     return JSONResponse({"error": message, **further}, status_code=status)
 
 
-async def read_body(request: Request) -> bytes:
+async def read_body(request: Request, most_bytes: int = LARGEST_BODY) -> bytes:
     """Return the body of a request. Raises HTTPException if it is too large or takes too long."""
     found = bytearray()
     try:
         async with asyncio.timeout(READ_TIMEOUT_S):
             async for chunk in request.stream():
                 found += chunk
-                if len(found) > LARGEST_BODY:
-                    raise HTTPException(413, f"the body of a request may have {LARGEST_BODY} bytes")
+                if len(found) > most_bytes:
+                    raise HTTPException(413, f"the body of a request may have {most_bytes} bytes")
     except TimeoutError:
         raise HTTPException(504, f"the body of the request has not arrived within {READ_TIMEOUT_S:g} s") from None
     return bytes(found)

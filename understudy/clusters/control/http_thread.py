@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -19,8 +19,11 @@ from understudy.clusters.cluster import ClusterError
 ANY_PORT: Final = ("127.0.0.1", 0)
 _START_TIMEOUT_S: Final = 10.0
 _END_TIMEOUT_S: Final = 5.0
-_MOST_CONNECTIONS: Final = 64
+MOST_CONNECTIONS: Final = 64
+"""Maximum number of connections to a server, if it is made without another number."""
 _POLL_S: Final = 0.005
+_CALL_TIMEOUT_S: Final = 5.0
+_Result = TypeVar("_Result")
 
 
 class HttpThread:
@@ -34,6 +37,7 @@ class HttpThread:
         name: the name of the thread.
         beside: runs in the same event loop while the server does, and is cancelled at its end.
         before_end: is called in that loop when the server is asked to end, so that endless answers can end.
+        most_connections: the number of open connections from which on requests are answered with 503.
     """
 
     def __init__(
@@ -44,8 +48,10 @@ class HttpThread:
         name: str,
         beside: Callable[[], Coroutine[Any, Any, None]] | None = None,
         before_end: Callable[[], None] = lambda: None,
+        most_connections: int = MOST_CONNECTIONS,
     ) -> None:
         self._socket = listener
+        self._address = address_of(listener)
         self._before_end = before_end
         self._loop: asyncio.AbstractEventLoop | None = None
         self._beside = beside
@@ -61,7 +67,7 @@ class HttpThread:
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                limit_concurrency=_MOST_CONNECTIONS,
+                limit_concurrency=most_connections,
                 timeout_graceful_shutdown=1,
             )
         )
@@ -109,6 +115,26 @@ class HttpThread:
         if self._thread.is_alive():
             self._thread.join(_END_TIMEOUT_S)
         self._socket.close()
+
+    def call(self, function: Callable[[], _Result]) -> _Result:
+        """Call a function in the server's event loop, from another thread, and return its result.
+
+        Raises:
+            ClusterError: the server has ended, or its loop does not call within five seconds.
+        """
+        ended = ClusterError(f"{self._address} is not served any more")
+        if self._loop is None or not self.is_running:
+            raise ended
+
+        async def called() -> _Result:
+            return function()
+
+        coroutine = called()
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_CALL_TIMEOUT_S)
+        except (RuntimeError, TimeoutError):  # the loop has ended
+            coroutine.close()
+            raise ended from None
 
     def _serve(self) -> None:
         asyncio.run(self._serve_beside())
