@@ -101,9 +101,7 @@ def imported_names(path: Path) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "understudy" / "page" / "static").iterdir()), ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", sorted((ROOT / "understudy" / "page").glob("**/static/*")), ids=lambda path: path.name)
 def test_files_of_the_page_are_tidy(path: Path) -> None:
     """Lines and files have the limits of Python's, and no script makes markup of a text."""
     lines = path.read_text().splitlines()

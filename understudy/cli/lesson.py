@@ -25,8 +25,10 @@ from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, accept_old_words, host_and_any_port, os_error, reported_as
 from understudy.cli.experiment import RUNS, BadFile, ExperimentNotStarted
 from understudy.cli.interruptions import ending_on_signals
+from understudy.cli.lesson_class import ClassPlan, class_address
 from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page
 from understudy.clusters.cluster import ClusterError
+from understudy.clusters.control.http_thread import is_loopback
 from understudy.clusters.java import JavaNotFound, choose_java
 from understudy.clusters.problems import BadExperiment
 from understudy.clusters.processes.cluster_view import NO_ANSWER
@@ -74,6 +76,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="the address of the page of --watch (default any free port of 127.0.0.1). On another address than "
         "loopback it takes no commands, and the run begins at once",
+    )
+    parser.add_argument(
+        "--class",
+        dest="classroom",
+        type=class_address,
+        metavar="ADDRESS[:PORT]",
+        help="serve the lesson as --watch does, and let a class answer its questions on phones: at this address of "
+        "the local network, with a QR code here and on the page. Ctrl-C keeps the counts",
     )
     folder = parser.add_argument(
         "--dir", type=Path, metavar="DIR", help="keep the run folders here; without it they are removed"
@@ -139,13 +149,14 @@ def _read(word: str) -> Lesson:
 def _show(options: argparse.Namespace, lesson: Lesson) -> int:
     if options.recorded and options.seed is not None:
         raise BadInput(f"--seed {options.seed}: recorded runs have the seed {lesson.seed}; give --simulated with it")
+    options.watch = options.watch or options.classroom is not None
     _check_watch(options)
     answers = _answers(options.answers)
     seed = lesson.seed if options.seed is None else options.seed
     with _folder(options.dir or (_kept(lesson) if options.json else None)) as folder:
         world = _world(options, lesson)
         if options.watch and world == PROCESSES:
-            serve_on_processes(lesson, folder, seed, options.port, _note)
+            serve_on_processes(lesson, folder, seed, options.port, _note, _class_plan(options, lesson))
             return 0
         # A recording does not say what computed its numbers, and is made without waiting for Spark.
         runs = _runs(lesson, world, folder, seed, in_spark=not options.record)
@@ -157,6 +168,11 @@ def _check_watch(options: argparse.Namespace) -> None:
     """Raise BadInput if options contradict --watch, or need it."""
     if options.port is not None and not options.watch:
         raise BadInput("--port is the address of the page of --watch; give --watch with it")
+    if options.classroom is not None and options.port is not None and not is_loopback(options.port[0]):
+        raise BadInput(
+            f"--port {options.port[0]} with --class: the page that leads a class has to stay on this machine; leave "
+            "--port out, or give 127.0.0.1:PORT"
+        )
     for name in ("page", "json", "answers", "record"):
         if options.watch and getattr(options, name):
             raise BadInput(f"--{name} and --watch: a lesson is either written or served; leave one of them out")
@@ -178,7 +194,7 @@ def _deliver(
     elif options.page is not None:
         write_lesson_page(options.page, prepared)
     elif options.watch:
-        serve_finished(prepared, options.port)
+        serve_finished(prepared, options.port, _class_plan(options, lesson))
     elif options.json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(prepared), indent=2) + b"\n")
     else:
@@ -232,9 +248,15 @@ def _measured_in_spark(sweeps: Sequence[Path], lake: Path) -> list[SweepTable]:
         raise _NoSpark(str(error)) from None
 
 
-def _kept(lesson: Lesson) -> Path:
-    """Return the folder for runs that a document names and that have to stay."""
-    return RUNS / f"lesson-{lesson.name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
+def _kept(lesson: Lesson, what: str = "lesson") -> Path:
+    """Return the folder for something that has to stay: runs that a document names, or the counts of a class."""
+    return RUNS / f"{what}-{lesson.name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
+
+
+def _class_plan(options: argparse.Namespace, lesson: Lesson) -> ClassPlan | None:
+    if options.classroom is None:
+        return None
+    return ClassPlan(options.classroom, options.dir or _kept(lesson, "class"))
 
 
 @contextmanager

@@ -9,13 +9,15 @@ from pathlib import Path
 import msgspec
 
 from understudy.cli.interruptions import Interruption, ending_on_signals, interruptible
+from understudy.cli.lesson_class import ClassPlan, class_of
 from understudy.cli.page_file import write_page
 from understudy.cli.served_page import LOOK_EVERY_S, introduce, wait_for_end
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.http_thread import ANY_PORT
 from understudy.clusters.control.server import ControlServer
+from understudy.page.classroom.class_server import ClassServer
 from understudy.page.export import lesson_page_of
-from understudy.page.lesson_app import LessonApplication, ServedLesson
+from understudy.page.lesson_app import LessonApplication
 from understudy.page.live import LiveRun
 from understudy.page.runs import PageRun, finished_run
 from understudy.page.server import PageServer
@@ -31,22 +33,32 @@ def write_lesson_page(file: Path, prepared: PreparedLesson) -> None:
     print(write_page(file, lambda: lesson_page_of(msgspec.json.encode(prepared), runs), "--page"))
 
 
-def serve_finished(prepared: PreparedLesson, address: tuple[str, int] | None) -> None:
-    """Serve a lesson whose runs have ended, until Ctrl-C. Raises ClusterError."""
+def serve_finished(prepared: PreparedLesson, address: tuple[str, int] | None, plan: ClassPlan | None) -> None:
+    """Serve a lesson whose runs have ended, until Ctrl-C; with a class if there is a plan. Raises ClusterError."""
     one, other = (finished_run([Path(side.run)]) for side in prepared.sides)
-    with interruptible() as interruption, _served(FinishedLesson(prepared), one, other, address) as server:
+    with (
+        interruptible() as interruption,
+        class_of(prepared.name, prepared.title, plan) as lead,
+        _served(LessonApplication(FinishedLesson(prepared), other, lead), one, address, leads=lead) as server,
+    ):
         introduce(server)
         wait_for_end(server, interruption)
 
 
 def serve_on_processes(
-    lesson: Lesson, folder: Path, seed: int, address: tuple[str, int] | None, note: Callable[[str], None]
+    lesson: Lesson,
+    folder: Path,
+    seed: int,
+    address: tuple[str, int] | None,
+    note: Callable[[str], None],
+    class_plan: ClassPlan | None,
 ) -> None:
     """Serve a lesson, run it on processes once the page asks for it, and leave its cluster to the page until Ctrl-C.
 
     Args:
         folder: a new or empty folder for the runs.
         note: called with a line for each step.
+        class_plan: the class that takes part; None if there is none.
 
     Raises:
         LessonNotShown: a run did not show what the lesson is about.
@@ -59,7 +71,11 @@ def serve_on_processes(
     (folder / ONE).mkdir()
     progress = LessonInProgress(lesson, plan, folder / ONE, other)
     run = LiveRun(folder / ONE, plan.run_id, progress.observe)
-    with interruptible() as interruption, _served(progress, run, shown, address, folder / ONE) as server:
+    with (
+        interruptible() as interruption,
+        class_of(lesson.name, lesson.title, class_plan) as lead,
+        _served(LessonApplication(progress, shown, lead), run, address, folder / ONE, leads=lead) as server,
+    ):
         introduce(server)
         if not server.takes_commands:
             progress.begin()  # a page without a token cannot ask for it
@@ -91,6 +107,13 @@ def _run_and_keep(
 
 
 def _served(
-    lesson: ServedLesson, one: PageRun, other: PageRun, address: tuple[str, int] | None, folder: Path | None = None
+    application: LessonApplication,
+    one: PageRun,
+    address: tuple[str, int] | None,
+    folder: Path | None = None,
+    *,
+    leads: ClassServer | None,
 ) -> PageServer:
-    return PageServer(one, address or ANY_PORT, folder=folder, make_application=LessonApplication(lesson, other))
+    return PageServer(
+        one, address or ANY_PORT, folder=folder, make_application=application, has_token=leads is not None
+    )

@@ -15,6 +15,8 @@ def introduce(server: PageServer) -> None:
     print(f"page  {server.url}")
     if server.takes_commands:
         print("Its token lets the page send commands to the cluster; keep the address to yourself.")
+    elif server.has_token:
+        print("Its token lets the page lead the class; keep the address to yourself.")
     print("Open it in a browser. Ctrl-C ends.", flush=True)
 
 

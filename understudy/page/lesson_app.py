@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 
 from understudy.page.app import FILES, guarded, run_routes, unless_known
 from understudy.page.changes import Changes
+from understudy.page.classroom.teacher_routes import TeachersClass, teacher_routes
 from understudy.page.control import of_run_folder
 from understudy.page.runs import PageRun
 from understudy.page.static_files import LESSON, served_page
@@ -40,11 +41,13 @@ class LessonApplication:
     Args:
         lesson: what the page shows.
         other: the run of the other side, which has ended.
+        lead: the class that takes part; None if there is none.
     """
 
-    def __init__(self, lesson: ServedLesson, other: PageRun) -> None:
+    def __init__(self, lesson: ServedLesson, other: PageRun, lead: TeachersClass | None = None) -> None:
         self._lesson = lesson
         self._other = other
+        self._lead = lead
 
     def __call__(
         self, run: PageRun, changes: Changes, *, folder: Path | None, hosts: frozenset[str], token: str | None
@@ -57,6 +60,7 @@ class LessonApplication:
             Route("/", self._index),
             Route("/lesson.json", self._document),
             Route("/begin", self._begin, methods=["POST"]),
+            *teacher_routes(self._lead),
             Mount("/one", routes=one),
             Mount("/other", routes=other),
         )

@@ -60,6 +60,7 @@ class PageServer(HttpThread):
         has_ended: returns whether the cluster of a live run has ended. It is called in another thread, and may wait.
         look_every_s: the seconds between two calls of `has_ended`.
         make_application: makes the application that answers; by default the page of the run.
+        has_token: whether the page sends requests that change something, also if the run has ended.
 
     Raises:
         ClusterError: the host is not an address of this machine, or the port cannot be opened.
@@ -74,6 +75,7 @@ class PageServer(HttpThread):
         has_ended: Callable[[], bool] = lambda: False,
         look_every_s: float = 0.5,
         make_application: MakeApplication = application,
+        has_token: bool = False,
     ) -> None:
         host, port = address
         check_host(host)
@@ -92,7 +94,8 @@ class PageServer(HttpThread):
         self.is_following = isinstance(run, LiveRun) and not has_ended()
         """Whether the run had not ended when the server was made."""
         self.takes_commands = self.is_following and is_loopback(host)
-        token = secrets.token_urlsafe(32) if self.takes_commands else None
+        self.has_token = self.takes_commands or has_token
+        token = secrets.token_urlsafe(32) if self.has_token else None
         # The fragment of an address is in no request, and so in no log.
         self.url = f"http://{self.address}/" + (f"#token={token}" if token is not None else "")
         super().__init__(
@@ -169,11 +172,11 @@ def _step_back() -> None:
         os.setpriority(os.PRIO_PROCESS, this_thread, min(lower, LOWEST_PRIORITY))
 
 
-def check_host(host: str) -> None:
+def check_host(host: str, what: str = "the page") -> None:
     """Raise ClusterError if a host stands for every address, as the header Host could not be checked then."""
     if host in ("", "0.0.0.0", "::"):
         raise ClusterError(
-            f"the page cannot be served on {host or 'an empty host'}, which stands for every address: the header Host "
+            f"{what} cannot be served on {host or 'an empty host'}, which stands for every address: the header Host "
             "of requests is checked; give one address of this machine"
         )
 

@@ -98,6 +98,9 @@ def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
         (("zombie", "--port", "127.0.0.1:0"), 2, "give --watch with it"),
         (("zombie", "--watch", "--json"), 2, "either written or served"),
         (("zombie", "--recorded", "--watch", "--port", "0.0.0.0:0"), 2, "stands for every address"),
+        (("zombie", "--recorded", "--class", "0.0.0.0"), 2, "the class cannot be served on 0.0.0.0"),
+        (("zombie", "--recorded", "--class", "127.0.0.1", "--json"), 2, "either written or served"),
+        (("zombie", "--class", "127.0.0.1", "--port", "192.0.2.1:0"), 2, "has to stay on this machine"),
     ],
 )
 def test_bad_input_is_named(

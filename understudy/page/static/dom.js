@@ -32,6 +32,11 @@ function filled(element, classes, attributes, children) {
   return element;
 }
 
+/** Text as nodes, in which words between backquotes are code. */
+export function marked(text) {
+  return text.split("`").map((part, number) => (number % 2 === 1 ? h("code", {}, part) : part));
+}
+
 /** Set an attribute where its value differs; null and false remove it. */
 export function setAttribute(element, name, value) {
   if (value === null || value === false) {

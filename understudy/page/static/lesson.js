@@ -1,37 +1,43 @@
 /** A lesson: question, prediction, the stops of both runs on their pages, a question to check, what to read. */
 
-import { byId, h, setAttribute, setText } from "#dom";
+import { byId, h, marked, setAttribute, setText } from "#dom";
+import { openClass } from "#lesson_class";
 import { openLesson } from "#lesson_source";
 
 /** Asks the frame for the newest moment of its run. */
 const EDGE = "edge";
 
 const source = await openLesson();
+/** The class that this page leads; null if there is none. */
+const classroom = await openClass(source);
 const answers = new Map();
 const frames = [null, null];
 let { lesson, phase } = source.document;
 let steps = stepsOf();
-let current = 0;
+let current = Math.min(classroom?.place ?? 0, steps.length - 1);
 let drawn = "";
 
 /**
  * The steps of the lesson. Each has what it is made of (`of`), how that is drawn, and how many of the runs it shows;
- * `asks` is the name of a question that must be answered before the next step, `at` the moment that it shows of the run
- * `side`, and `isAwaited` whether that has not happened yet.
+ * `kind` is its `data-kind`, `asks` the name of a question that must be answered before the next step, `judges` the
+ * name of the one whose answer is shown, `at` the moment that it shows of the run `side`, and `isAwaited` whether that
+ * has not happened yet.
  */
 function stepsOf() {
   const { predict, check, sides: [one, other], question, intro, explain, read } = lesson;
   const isGoingOn = ["ready", "starting", "running"].includes(phase);
   return [
-    { of: [question, intro], draw: () => [...paragraphs(question), ...paragraphs(intro)], sides: 0 },
+    { of: [question, intro], draw: () => [...paragraphs(question), ...paragraphs(intro)], sides: 0, kind: "question" },
     { ...asking("Predict", "predict", predict), sides: 0 },
     ...one.stops.map((stop) => stopStep(one, stop, 0, isGoingOn && stop.record === null)),
     { ...judging("You predicted", "predict", predict, one, isGoingOn), sides: 1, side: 0, at: isGoingOn ? EDGE : null },
     ...other.stops.map((stop) => stopStep(other, stop, 1, false)),
     { ...asking("Check", "check", check, tableOf(other)), sides: 2 },
     { ...judging("You answered", "check", check, null, isGoingOn), sides: 2 },
-    { of: [explain], draw: () => [...paragraphs(explain), h("h2", {}, "To read"), reading(read)], sides: 2 },
-    ...(phase === "over" ? [] : [{ of: [lesson.exercise, phase], draw: ownHands, sides: 1, side: 0, at: EDGE }]),
+    { kind: "read", of: [explain], draw: () => reading(explain, read), sides: 2 },
+    ...(phase === "over" ? [] : [{
+      kind: "read", of: [lesson.exercise, phase], draw: ownHands, sides: 1, side: 0, at: EDGE,
+    }]),
   ];
 }
 
@@ -43,17 +49,22 @@ function stopStep(side, stop, number, isAwaited) {
     at: isAwaited ? EDGE : stop.record,
     side: number,
     sides: number + 1,
+    kind: "moment",
+    headline: stop.headline,
   };
 }
 
 function asking(title, name, question, before = []) {
   const { question: text, choices } = question;
-  return { of: [text, choices], draw: () => [...before, ...questionForm(title, name, question)], asks: name };
+  const draw = () => [...before, ...questionForm(title, name, question)];
+  return { kind: name, of: [text, choices], draw, asks: name };
 }
 
 function judging(begin, name, question, side, isGoingOn) {
   const table = side === null ? [] : tableOf(side);
   return {
+    judges: name,
+    kind: "answer",
     of: [question, isGoingOn],
     draw: () => [...table, ...(isGoingOn ? unanswered() : verdict(begin, answers.get(name), question))],
   };
@@ -102,9 +113,27 @@ function draw() {
   }
   lesson.sides.forEach((_, number) => drawFrame(step, number));
   shareScale();
+  classroom?.show(forClass(step));
   setText(byId("progress"), `${current + 1} of ${steps.length}`);
   setAttribute(byId("back"), "disabled", current === 0);
   drawNext();
+}
+
+/** What the phones of a class show at a step. */
+function forClass({ kind, headline = kind === "question" ? lesson.question : "", asks, judges }) {
+  const name = asks ?? judges ?? null;
+  const { question: text, choices, unit, right_choice: choice, right_number: number, within } = lesson[name] ?? {};
+  const value = choice ?? number ?? null;
+  return {
+    step: current + 1,
+    of: steps.length,
+    kind,
+    headline,
+    question: name === null ? null : { name, text, choices, unit },
+    right: judges === undefined || value === null
+      ? null
+      : { value, within: choices.length > 0 ? 0 : Math.abs(value) * within / 100 },
+  };
 }
 
 function drawFrame(step, number) {
@@ -134,7 +163,7 @@ function bringIntoView() {
 
 function drawNext() {
   const { asks, isAwaited } = steps[current];
-  const waits = isAwaited || asks !== undefined && !answers.has(asks);
+  const waits = isAwaited || asks !== undefined && !answers.has(asks) && classroom === null;
   setAttribute(byId("next"), "disabled", waits || current === steps.length - 1);
 }
 
@@ -165,11 +194,6 @@ function paragraphs(text) {
   return text.trim().split(/\n\s*\n/).map((paragraph) => h("p", {}, ...marked(paragraph)));
 }
 
-/** Text with what is between backquotes as code. */
-function marked(text) {
-  return text.split("`").map((part, number) => (number % 2 === 1 ? h("code", {}, part) : part));
-}
-
 function stopText(side, stop) {
   const missing = stop.record === null ? [h("p.faint", {}, "This run does not have that moment.")] : openValues(stop);
   const at = stop.at_ms === null ? side.title : `${side.title}, ${(stop.at_ms / 1000).toFixed(3)} s`;
@@ -183,6 +207,9 @@ function openValues({ text }) {
 }
 
 function questionForm(title, name, question) {
+  if (classroom !== null) {
+    return [h("h2", {}, title), ...paragraphs(question.question)]; // the class answers
+  }
   const answer = (value) => {
     answers.set(name, value);
     drawNext();
@@ -206,6 +233,9 @@ function verdict(begin, answer, question) {
   const because = paragraphs(question.because);
   if (question.right_choice === null && question.right_number === null) {
     return [h("p", {}, "This run does not answer the question; compare the reason with what you saw."), ...because];
+  }
+  if (classroom !== null) {
+    return [h("p", {}, "It is: ", ...marked(String(right))), ...because];
   }
   const judged = isRight(question, answer)
     ? h("p.right", {}, "✓ That is right.")
@@ -236,10 +266,11 @@ function number(value) {
   return typeof value === "number" && !Number.isInteger(value) ? value.toFixed(1) : String(value ?? "");
 }
 
-function reading(read) {
+function reading(explain, read) {
   const names = { kafka: "Kafka", ours: "Understudy", kip: "", jira: "" };
-  return h("ul", {}, ...read.map(({ kind, where, why }) =>
+  const list = h("ul", {}, ...read.map(({ kind, where, why }) =>
     h("li", {}, `${names[kind]} `, h("code", {}, where), `: ${why}`)));
+  return [...paragraphs(explain), h("h2", {}, "To read"), list];
 }
 
 function move(steppingBy) {

@@ -12,7 +12,8 @@ const LOOK_EVERY_MS = 400;
  *
  * @returns {Promise<LessonSource>} `document` has the lesson, its phase (`ready`, `starting`, `running`, `yours`,
  *   `over` or `failed`) and a note; `canCommand` says whether the page was opened with its token; `frameOf(side)`
- *   returns the attributes of the frame with its run; `begin()` lets the run begin; `follow(onDocument, onLost)` calls
+ *   returns the attributes of the frame with its run; `begin()` lets the run begin; `read(path)` and
+ *   `post(path, body)` ask the server of a page that was opened with its token; `follow(onDocument, onLost)` calls
  *   `onDocument` with each further document, and `onLost` with a text where there is none, or with an empty one.
  */
 export async function openLesson() {
@@ -33,24 +34,27 @@ function openEmbedded(lesson) {
 async function openServed() {
   const token = takeToken();
   return {
-    document: await read(),
+    document: await read("/lesson.json"),
     canCommand: token !== null,
     frameOf: (side) => ({ src: `/${side}/` }),
-    begin: () => begin(token),
+    begin: () => post(token, "/begin", {}),
+    read,
+    post: (path, body) => post(token, path, body),
     follow,
   };
 }
 
-async function read() {
-  const response = await fetch("/lesson.json");
+async function read(path) {
+  const response = await fetch(path);
   if (!response.ok) {
     throw new Error(`the lesson cannot be read: ${response.status}`);
   }
   return response.json();
 }
 
-async function begin(token) {
-  const response = await fetch("/begin", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+async function post(token, path, body) {
+  const headers = { Authorization: `Bearer ${token}` };
+  const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
   if (!response.ok) {
     throw new Error((await response.json()).error);
   }
@@ -61,7 +65,7 @@ function follow(onDocument, onLost) {
   const look = async () => {
     let phase = "";
     try {
-      const found = await read();
+      const found = await read("/lesson.json");
       onLost("");
       onDocument(found);
       phase = found.phase;

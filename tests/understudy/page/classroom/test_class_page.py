@@ -1,0 +1,142 @@
+"""A class in a browser: the teacher's page and two phones, from the QR code to the right answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser import SCREENSHOTS
+
+pytestmark = pytest.mark.xdist_group("browser class")
+
+FITS = "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+SMALL_AND_DARK = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
+SMALL = {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"}
+
+
+class Addresses(NamedTuple):
+    teacher: str
+    phones: str
+
+
+@pytest.fixture
+def addresses(browser: Browser, tmp_path: Path) -> Iterator[Addresses]:
+    """Serve lesson `takeover`, whose prediction is a number and whose check has choices, with a class."""
+    command = [sys.executable, "-P", "-u", "-m", "understudy.cli.main", "lesson", "takeover", "--recorded"]
+    with subprocess.Popen(
+        [*command, "--class", "127.0.0.1"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        found: dict[str, str] = {}
+        for line in process.stdout:
+            found |= dict([line.split()[:2]])
+            if "Ctrl-C ends" in line:
+                break
+        yield Addresses(found["page"], found["class"])
+        process.terminate()
+        process.stdout.read()
+        assert process.wait(60) == 0
+
+
+@contextmanager
+def opened(browser: Browser, address: str, **settings: object) -> Iterator[Page]:
+    """Open an address as another device does. Errors of its scripts fail the test."""
+    context = browser.new_context(reduced_motion="reduce", **settings)  # type: ignore[arg-type]  # its keywords have many types
+    errors: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(address)
+    expect(page.locator("body")).to_have_attribute("data-ready", "true")
+    yield page
+    context.close()
+    assert errors == []
+
+
+def is_readable(phone: Page) -> None:
+    assert phone.evaluate(FITS)
+    found = Axe().run(phone)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def send(phone: Page, number: int) -> None:
+    phone.locator("#number").fill(str(number))
+    phone.get_by_role("button", name="Send").click()
+    expect(phone.locator("#said")).to_contain_text("Sent")
+
+
+def go_to(teacher: Page, text: str) -> None:
+    """Click on until the step of the teacher's page has a text."""
+    while not teacher.locator("#lesson-step").get_by_text(text).count():
+        teacher.locator("#next").click()
+
+
+def test_two_phones_follow_the_teacher_and_see_their_votes(browser: Browser, addresses: Addresses) -> None:
+    with ExitStack() as stack:
+        teacher = stack.enter_context(opened(browser, addresses.teacher, viewport={"width": 1280, "height": 720}))
+        one = stack.enter_context(opened(browser, addresses.phones, **SMALL))
+        expect(one.locator("#moment")).to_contain_text("Look at the screen at the front.")
+        expect(teacher.locator("#class-phones")).to_have_text("1 phone")
+        expect(teacher.locator(".class-joining img")).to_be_visible()
+        expect(teacher.locator(".class-joining")).to_contain_text(addresses.phones.partition("#")[2])
+        teacher.locator("#next").click()
+
+        send(one, 700)
+        send(one, 3000)
+        other = stack.enter_context(opened(browser, addresses.phones, **SMALL_AND_DARK))
+        send(other, 9000)
+        is_readable(one)
+        is_readable(other)
+        expect(teacher.locator("#class-answered")).to_have_text("2 of 2 have answered")
+        expect(teacher.locator(".class-dots")).to_have_count(0)
+        teacher.locator("#class-reveal").click()
+        expect(teacher.locator(".class-dots circle")).to_have_count(2)
+        expect(teacher.locator("#class-said")).to_have_text("2 answers. Median 6,000 ms.")
+        for phone, own in ((one, "3000"), (other, "9000")):
+            expect(phone.locator("#moment")).to_contain_text(f"Your answer: {own} ms")
+            expect(phone.locator("#moment")).to_contain_text("Median of the class: 6,000 ms")
+        teacher.screenshot(path=SCREENSHOTS / "class-teacher.png")
+
+        teacher.locator("#next").click()
+        expect(one.locator("#moment")).to_contain_text("Look at the screen at the front.")
+        go_to(teacher, "It is:")
+        expect(one.locator(".right")).to_have_text("✓ That is right.")
+        expect(other.locator(".wrong")).to_contain_text("✗ It is: 3,190 ms")
+        expect(teacher.locator("#class-said")).to_contain_text("2 answers, 1 of them right.")
+        votes_are_bars(teacher, one, other)
+
+
+def votes_are_bars(teacher: Page, one: Page, other: Page) -> None:
+    go_to(teacher, "Check")
+    for phone in (one, other):
+        phone.locator("input[type=radio]").first.check()
+    other.locator("input[type=radio]").first.press("ArrowDown")
+    expect(other.locator("input[type=radio]").nth(1)).to_be_checked()
+    expect(teacher.locator("#class-answered")).to_have_text("2 of 2 have answered")
+    expect(teacher.locator(".class-votes b")).to_have_count(0)
+    teacher.locator("#class-reveal").click()
+    expect(teacher.locator(".class-votes b").nth(1)).to_have_text("1")
+    expect(one.locator(".is-yours b")).to_have_text("1")
+    is_readable(one)
+    one.screenshot(path=SCREENSHOTS / "class-phone.png")
+    place = teacher.locator("#progress").text_content()
+    teacher.reload()
+    expect(teacher.locator("#progress")).to_have_text(str(place))
+
+
+def test_a_phone_without_a_camera_joins_with_the_address_and_the_code(browser: Browser, addresses: Addresses) -> None:
+    address, _, code = addresses.phones.partition("#")
+    with opened(browser, address, **SMALL) as phone:
+        phone.locator("#code").fill(code.upper())
+        phone.get_by_role("button", name="Join").click()
+        expect(phone.locator("#title")).to_contain_text("The controller dies")
+        expect(phone.locator("#join")).to_be_hidden()
+        is_readable(phone)
