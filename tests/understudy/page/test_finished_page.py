@@ -175,8 +175,12 @@ def test_the_grid_shows_what_is_wrong_and_the_logs_of_a_partition(opened: Page) 
     expect(opened.locator("#grid-summary")).to_contain_text("1 shown")
     opened.locator("#grid").focus()
     press(opened, "ArrowDown")
-    expect(opened.locator("#logs li")).not_to_have_count(0)
-    expect(opened.locator("#logs li").first).to_contain_text("high watermark")
+    replicas = opened.locator("[data-part^='replica:broker-']")
+    expect(replicas).not_to_have_count(0)
+    expect(replicas.first).to_have_attribute("title", re.compile(r"log \d+ to \d+, high watermark \d+"))
+    expect(opened.locator("[data-part^='high-watermark:broker-']")).not_to_have_count(0)
+    tops = opened.locator("#brokers .replica svg").evaluate_all("(all) => all.map((e) => e.getBoundingClientRect().top)")
+    assert len(set(tops)) == 1, "one height is one offset in every column"
 
 
 def test_the_grid_is_drawn_where_it_is_scrolled_to(opened: Page) -> None:

@@ -356,3 +356,18 @@ class Sequence {
 export function epochOf(record) {
   return record[DATA].request_controller_epoch ?? record[DATA].controller_epoch ?? record[DATA].epoch ?? record[EPOCH];
 }
+
+/** The partition that a record is about, as [topic, number as text]; null for none, and for internal topics. */
+export function partitionOf(record) {
+  const data = record[DATA];
+  const listed = [data.partitions, data.leaders, data.followers].find((each) => Array.isArray(each) && each.length > 0);
+  const found = typeof data.topic === "string" && Number.isInteger(data.partition)
+    ? [[data.topic, data.partition]] : listed ?? [];
+  const first = found.find(([topic, number]) => !isInternal(topic) && Number.isInteger(number));
+  return first === undefined ? null : [first[0], String(first[1])];
+}
+
+/** Whether a topic is one that brokers keep for themselves. */
+export function isInternal(topic) {
+  return topic.startsWith("__");
+}

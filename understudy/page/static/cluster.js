@@ -1,26 +1,31 @@
-/** The cluster: ZooKeeper with its znodes, the brokers, and the requests between them. */
+/** The cluster: ZooKeeper with its znodes, and a column for each broker with what it is, believes and refuses. */
 
-import { byId, h, keyed, s, setAttribute, setText } from "#dom";
+import { byId, explain, h, keyed, setAttribute, setPhrase, setText } from "#dom";
 import { DATA, NODE, TYPE, answerText, epochOf, isRoutineFence } from "#catalogue";
 import { IN_DOUBT } from "#completeness";
+import { WiresView } from "#wires";
 import { count, duration, epochClass, nodeName } from "#words";
 
 const RECENT = 40;
 const MOST_COMPARED = 2000;
 const BROKER = /^broker-\d+$/;
+/** Up to this number of brokers the tab key reaches each part of a column; of more, only their logs. */
+const MOST_REACHABLE = 6;
+const MOST_EVENTS = 2;
 export const LIFE_SIGNS = { running: "●", paused: "❚❚", stopping: "◐", dead: "✕", unknown: "○" };
 export const LIFE_WORDS = {
   running: "running", paused: "paused", stopping: "stopping", dead: "gone", unknown: "no record so far",
 };
 
 /**
- * Draws ZooKeeper and the brokers as cards, with an SVG of sessions below them and one of requests above.
+ * Draws ZooKeeper, and the brokers as columns whose rows are aligned: session, process, metadata, queue, requests. The
+ * cells of replicas and groups belong to other views, which find them by `columns`.
  *
  * Args:
  *   history, player: as in `Player`.
- *   onBroker: is called with a broker's id and the button of its card.
+ *   onBroker: is called with a broker's id and the button of its column.
  *   completeness: whose records are missing.
- *   evidence: returns what a card shows of the evidence for a stretch (`MissingView`).
+ *   evidence: returns what a column shows of the evidence for a stretch (`MissingView`).
  */
 export class ClusterView {
   constructor(history, player, onBroker, completeness, evidence) {
@@ -29,16 +34,24 @@ export class ClusterView {
     this._onBroker = onBroker;
     this._completeness = completeness;
     this._evidence = evidence;
-    this._stage = byId("stage");
     this._brokers = byId("brokers");
-    this._sessions = byId("sessions");
-    this._requests = byId("requests");
     this._zookeeper = byId("zookeeper");
-    this._drawn = null;
+    this._wires = new WiresView(player);
+    this._drawn = { columns: new Map() };
+  }
+
+  /** The columns that were drawn last, by node. */
+  get columns() {
+    return this._drawn.columns;
+  }
+
+  /** Whether the columns are few enough for the tab key to reach each of their parts. */
+  get isReachable() {
+    return this._drawn.columns.size <= MOST_REACHABLE;
   }
 
   /**
-   * Draw the cards at a moment. A broker whose records are missing has a card even if it has no record so far.
+   * Draw the columns at a moment. A broker whose records are missing has one even if it has no record so far.
    *
    * Args:
    *   timeout: the session timeout in ms if a session does not name its own.
@@ -51,22 +64,25 @@ export class ClusterView {
     const unseen = [...missing.keys()].filter((name) => BROKER.test(name) && !state.nodes.has(name));
     const names = [...nodes.map(([name]) => name), ...unseen];
     names.sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-    const cards = keyed(this._brokers, names, (name) => this._card(name));
+    const columns = keyed(this._brokers, names, (name) => this._column(name));
+    this._drawn = { state, nodes, columns, us };
     for (const [name, node] of nodes) {
-      this._drawCard(cards.get(name), name, node, state, us, timeout);
-      drawRole(cards.get(name), node, state, missing.has(name) ? IN_DOUBT : "", isInDoubt ? IN_DOUBT : "");
+      const column = columns.get(name);
+      this._drawColumn(column, name, node, state, us, timeout);
+      const marks = { own: missing.has(name) ? IN_DOUBT : "", all: isInDoubt ? IN_DOUBT : "" };
+      drawRole(column, name, node, state, marks, this.isReachable);
+      drawQueue(column.querySelector(".queue"), name, node, us, this.isReachable);
     }
-    unseen.forEach((name) => drawUnseen(cards.get(name)));
-    for (const [name, card] of cards) {
-      this._drawMissing(card, missing.get(name), state.nodes.has(name));
+    unseen.forEach((name) => drawUnseen(columns.get(name), name));
+    for (const [name, column] of columns) {
+      this._drawMissing(column, missing.get(name), state.nodes.has(name));
     }
-    this._drawn = { state, nodes, cards, us };
   }
 
-  /** Draw the lines between the cards that were drawn last. It measures the page, so other parts are drawn before. */
+  /** Draw the lines between the columns that were drawn last. It measures the page, so other parts are drawn before. */
   drawLines() {
-    const { state, nodes, cards, us } = this._drawn;
-    this._drawLines(state, nodes, cards, us);
+    const { state, nodes, columns, us } = this._drawn;
+    this._wires.draw(state, nodes, columns, us);
   }
 
   _drawZooKeeper(state, us) {
@@ -88,35 +104,41 @@ export class ClusterView {
     setAttribute(byId("znode-none"), "hidden", ids.length > 0);
   }
 
-  _card(name) {
+  _column(name) {
     const id = Number(name.replace("broker-", ""));
     return h(
       "li.broker",
       { "data-node": name },
-      h("h3", {}, h("span.name", {}, nodeName(name)), h("span.crown", {})),
-      h("p.life", {}, h("span.sign", { "aria-hidden": "true" }), h("span.word", {})),
-      h("p.session", {}, h("span"), h("meter", { min: 0, max: 1, hidden: true, "aria-label": "session time left" })),
-      h("p.role", {}),
-      h("p.knows", {}),
-      h("p.flash", { role: "note" }),
-      h("details.missing", { hidden: true }, h("summary"), h("p")),
-      h("button.menu", {
+      h("div.head", {}, h("h3", {}, h("span.name"), h("span.crown", {})), h("button.menu", {
         type: "button", "aria-haspopup": "dialog", "aria-label": `commands for ${nodeName(name)}`,
         onclick: (event) => this._onBroker(id, event.currentTarget),
-      }, "⋯"),
+      }, "⋯")),
+      h("div.session", { "data-part": `session:${name}` },
+        h("span"), h("meter", { min: 0, max: 1, hidden: true, "aria-label": "session time left" })),
+      h("div.process", { "data-part": `process:${name}` },
+        h("p.life", {}, h("span.sign", { "aria-hidden": "true" }), h("span.word", {})), h("p.role", {})),
+      h("div.metadata", { "data-part": `metadata:${name}` }, h("p.knows", {})),
+      h("div.queue", {}, h("p.event"), h("p.waiting"), h("p.awaited")),
+      h("div.wire", {}, h("p.flash", { role: "note" })),
+      h("div.replica"),
+      h("div.groups"),
+      h("div.gap", {}, h("details.missing", { hidden: true }, h("summary"), h("p"))),
     );
   }
 
-  _drawCard(card, name, node, state, us, timeout) {
-    setAttribute(card, "data-life", node.life);
-    setText(card.querySelector(".sign"), LIFE_SIGNS[node.life]);
-    const event = node.event === null ? "" : `, ${node.event.event} for ${duration(us - node.event.since_us)}`;
-    setText(card.querySelector(".word"), `${LIFE_WORDS[node.life]}${event}`);
-    this._drawCrown(card.querySelector(".crown"), name, node, state);
-    this._drawSession(card, node, state, us, timeout);
+  _drawColumn(column, name, node, state, us, timeout) {
+    setAttribute(column, "data-life", node.life);
+    setPhrase(column.querySelector(".name"), phraseOfName(name));
+    setText(column.querySelector(".sign"), LIFE_SIGNS[node.life]);
+    setText(column.querySelector(".word"), LIFE_WORDS[node.life]);
+    drawCrown(column.querySelector(".crown"), name, node, state);
+    drawSession(column.querySelector(".session"), name, sessionOf(node, state, us, timeout), this.isReachable);
     const flash = this._flash(name, us);
-    setText(card.querySelector(".flash"), flash?.text ?? "");
-    setAttribute(card.querySelector(".flash"), "data-kind", flash?.kind ?? null);
+    const element = column.querySelector(".flash");
+    setText(element, flash?.text ?? "");
+    setAttribute(element, "data-kind", flash?.kind ?? null);
+    setAttribute(element, "data-part", flash?.isFence ? `fence:${name}` : null);
+    setAttribute(element, "title", flash === null ? null : `${nodeName(name)}: ${flash.text}`);
   }
 
   /** Say on a card that records are missing; `row` is the stretch that the moment is in, if there is one. */
@@ -131,41 +153,6 @@ export class ClusterView {
     }
     details.shownRow = row;
     details.lastElementChild.replaceChildren(...this._evidence(row));
-  }
-
-  _drawCrown(crown, name, node, state) {
-    const { controller, zookeeper } = state;
-    const isNewest = controller !== null && controller.node === name && controller.incarnation === node.incarnation;
-    if (isNewest && !controller.has_resigned && node.life !== "dead") {
-      const owns = zookeeper.controller?.broker_id === node.broker_id;
-      const isReady = controller.is_ready ? "" : ", not ready yet";
-      setText(crown, `♛ epoch ${controller.epoch}${owns ? isReady : ", znode gone"}`);
-      setAttribute(crown, "class", `crown ${epochClass(controller.epoch)}`);
-    } else if (node.term !== null && node.life !== "dead") {
-      setText(crown, `♕ epoch ${node.term.epoch}: deposed, unaware of it`);
-      setAttribute(crown, "class", "crown zombie");
-    } else {
-      setText(crown, "");
-      setAttribute(crown, "class", "crown");
-    }
-  }
-
-  _drawSession(card, node, state, us, timeout) {
-    const [words, meter] = card.querySelector(".session").children;
-    const isRegistered = state.zookeeper.ids.has(String(node.broker_id));
-    const whole = node.session?.timeout_ms ?? timeout ?? null;
-    const isSilent = node.silent_since_us !== null && isRegistered && whole !== null;
-    setAttribute(meter, "hidden", !isSilent);
-    if (isSilent) {
-      const left = Math.max(0, whole - (us - node.silent_since_us) / 1000);
-      setText(words, left > 0 ? `session: about ${duration(left * 1000)} left` : "session: expires any moment");
-      setAttribute(meter, "value", (left / whole).toFixed(3));
-    } else if (node.session !== null && node.life !== "dead") {
-      const believed = node.session.is_connected ? "connected" : "connection lost";
-      setText(words, `session: ${isRegistered ? believed : "over in ZooKeeper, not noticed yet"}`);
-    } else {
-      setText(words, isRegistered ? "session: not recorded" : "session: none, not registered");
-    }
   }
 
   /** What the broker refused or did last, as long as it is recent on the screen; what is routine yields to the rest. */
@@ -187,71 +174,108 @@ export class ClusterView {
     }
     return routine;
   }
+}
 
-  _drawLines(state, nodes, cards, us) {
-    const box = this._stage.getBoundingClientRect();
-    const place = (element) => {
-      const own = element.getBoundingClientRect();
-      const [x, y] = [own.left - box.left, own.top - box.top];
-      return { x: x + own.width / 2, right: x + own.width, top: y, bottom: y + own.height, width: own.width };
-    };
-    const zookeeper = place(this._zookeeper);
-    const drawn = new Map();
-    for (const [name, node] of nodes) {
-      if (state.zookeeper.ids.has(String(node.broker_id))) {
-        const card = place(cards.get(name));
-        const isOwner = state.zookeeper.controller?.broker_id === node.broker_id;
-        const kind = node.silent_since_us !== null ? "session silent" : "session";
-        const end = Math.max(24, Math.min(card.x, zookeeper.width - 24));
-        drawn.set(`s${name}`, { path: `M${end} ${zookeeper.bottom} L${card.x} ${card.top}`, kind });
-        if (isOwner) {
-          const path = `M${end + 6} ${zookeeper.bottom} L${card.x + 6} ${card.top}`;
-          drawn.set(`c${name}`, { path, kind: `owner ${epochClass(state.zookeeper.controller.epoch)}` });
-        }
-      }
-    }
-    drawLines(this._sessions, drawn, box);
-    drawLines(this._requests, this._requestsInFlight(state, cards, place, us), box);
+/** A broker's name, short in narrow columns. */
+function phraseOfName(name) {
+  return name.replace(/^broker-/, "«broker »");
+}
+
+/** Draw the column of a broker without a record so far. */
+function drawUnseen(column, name) {
+  setAttribute(column, "data-life", "unknown");
+  setPhrase(column.querySelector(".name"), phraseOfName(name));
+  setText(column.querySelector(".sign"), LIFE_SIGNS.unknown);
+  setText(column.querySelector(".word"), LIFE_WORDS.unknown);
+  setAttribute(column.querySelector("meter"), "hidden", true);
+  for (const part of [".crown", ".session span", ".role", ".knows", ".event", ".waiting", ".awaited"]) {
+    setPhrase(column.querySelector(part), "");
   }
+  setText(column.querySelector(".flash"), "");
+}
 
-  _requestsInFlight(state, cards, place, us) {
-    const drawn = new Map();
-    let shown = 0;
-    for (const [key, request] of state.in_flight) {
-      const [from, to] = [cards.get(request.from), cards.get(`broker-${request.to}`)];
-      shown += 1;
-      if (from === undefined || to === undefined || shown > RECENT) {
-        continue;
-      }
-      const curve = curved(place(from), place(to));
-      const age = Math.max(0, us - request.us) / 1000;
-      const part = request.is_received ? 1 : Math.min(0.9, age / (age + 3 * this._player.speed));
-      const label = `${request.api} ${request.partitions || ""}`;
-      drawn.set(`l${key}`, { path: curve.path, kind: `request ${epochClass(request.epoch)}` });
-      const point = curve.at(part);
-      drawn.set(`r${key}`, { ...point, kind: `mark ${epochClass(request.epoch)}`, label, epoch: request.epoch });
-    }
-    return drawn;
+function drawCrown(crown, name, node, state) {
+  const { controller, zookeeper } = state;
+  const isNewest = controller !== null && controller.node === name && controller.incarnation === node.incarnation;
+  if (isNewest && !controller.has_resigned && node.life !== "dead") {
+    const owns = zookeeper.controller?.broker_id === node.broker_id;
+    const isReady = controller.is_ready ? "" : "«, not ready yet»";
+    setPhrase(crown, `♛ «epoch »${controller.epoch}${owns ? isReady : "«, znode gone»"}`);
+    setAttribute(crown, "class", `crown ${epochClass(controller.epoch)}`);
+  } else if (node.term !== null && node.life !== "dead") {
+    setPhrase(crown, `♕ «epoch »${node.term.epoch}«: deposed, unaware of it»`);
+    setAttribute(crown, "class", "crown zombie");
+  } else {
+    setPhrase(crown, "");
+    setAttribute(crown, "class", "crown");
   }
 }
 
-/** Draw the card of a broker without a record so far. */
-function drawUnseen(card) {
-  setAttribute(card, "data-life", "unknown");
-  setText(card.querySelector(".sign"), LIFE_SIGNS.unknown);
-  setText(card.querySelector(".word"), LIFE_WORDS.unknown);
-  setAttribute(card.querySelector("meter"), "hidden", true);
-  for (const part of [".crown", ".session span", ".role", ".knows", ".flash"]) {
-    setText(card.querySelector(part), "");
+/** The session of a broker: a phrase, what it means, and the part of its time that is left while it is silent. */
+function sessionOf(node, state, us, timeout) {
+  const isRegistered = state.zookeeper.ids.has(String(node.broker_id));
+  const whole = node.session?.timeout_ms ?? timeout ?? null;
+  if (node.silent_since_us !== null && isRegistered && whole !== null) {
+    const left = Math.max(0, whole - (us - node.silent_since_us) / 1000);
+    const phrase = left > 0
+      ? `«session: »${duration(left * 1000)} left` : "«session: »expires any moment";
+    return { phrase, left: left / whole, means: "ZooKeeper gets no heartbeats, and ends the session at its timeout" };
   }
+  if (node.session !== null && node.life !== "dead") {
+    const believed = node.session.is_connected ? "connected" : "connection lost";
+    return isRegistered
+      ? { phrase: `«session: »${believed}`, left: null, means: "as the broker knows it; it is registered" }
+      : { phrase: "«session: »over« in ZooKeeper, not noticed yet»", left: null, means: "its registration is gone" };
+  }
+  return isRegistered
+    ? { phrase: "«session: »not recorded", left: null, means: "its registration is there" }
+    : { phrase: "«session: »none«, not registered»", left: null, means: "ZooKeeper has no registration of it" };
+}
+
+function drawSession(cell, name, { phrase, left, means }, isReachable) {
+  const [words, meter] = cell.children;
+  setPhrase(words, phrase);
+  setAttribute(meter, "hidden", left === null);
+  if (left !== null) {
+    setAttribute(meter, "value", left.toFixed(3));
+  }
+  explain(cell, `${nodeName(name)}, ${phrase.replace(/[«»]/g, "")}: ${means}`, isReachable);
 }
 
 /** What a broker leads and follows, and what it believes; `own` and `all` mark its own numbers, and the cluster's. */
-function drawRole(card, node, state, own, all) {
-  setText(card.querySelector(".role"), role(node, own));
-  const knows = card.querySelector(".knows");
-  setText(knows, beliefs(node, state, own || all));
+function drawRole(column, name, node, state, { own, all }, isReachable) {
+  const doing = role(node, own);
+  setText(column.querySelector(".role"), doing);
+  const life = `${LIFE_WORDS[node.life]}, start ${node.incarnation}`;
+  const believed = beliefs(node, state, own || all);
+  explain(column.querySelector(".process"), `${nodeName(name)}: the process is ${life}; it ${doing} partitions`,
+    isReachable);
+  const knows = column.querySelector(".knows");
+  setPhrase(knows, believed);
   setAttribute(knows, "class", `knows ${epochClass(node.metadata_epoch ?? 0)}`);
+  explain(column.querySelector(".metadata"), `metadata cache of ${nodeName(name)}: `
+    + believed.replace(/[«»]/g, "").replace("♛", "controller"), isReachable);
+}
+
+/** The events of a controller: the one in progress, those that wait, and the brokers that have not answered. */
+function drawQueue(cell, name, node, us, isReachable) {
+  const [event, waiting, awaited] = cell.children;
+  const queue = [...node.queue];
+  const brokers = [...node.channels].filter(([, each]) => each.in_flight !== null || each.unanswered !== null)
+    .map(([to]) => to).sort((a, b) => a - b).join(", ");
+  const isInside = node.term !== null || node.event !== null || queue.length > 0;
+  const age = node.event === null ? "" : duration(us - node.event.since_us);
+  const names = queue.slice(0, MOST_EVENTS).map((each) => each.event).join(", ");
+  const idle = isInside ? "«queue: »idle" : "";
+  setPhrase(event, node.event === null ? idle : `▸ ${node.event.event}, ${age}`);
+  setPhrase(waiting, queue.length === 0 ? ""
+    : `${queue.length} «events »wait«: ${names}${queue.length > MOST_EVENTS ? " …" : ""}»`);
+  setPhrase(awaited, brokers === "" || !isInside ? "" : `«no answer so far: broker »${brokers}`);
+  setAttribute(cell, "data-part", isInside ? `queue:${name}` : null);
+  explain(cell, isInside ? `event queue of the controller on ${nodeName(name)}: `
+    + `${node.event === null ? "idle" : `${node.event.event} in progress for ${age}`}; `
+    + `${count(queue.length, "event")} waiting${queue.length > 0 ? `: ${names}` : ""}`
+    + `${brokers === "" ? "" : `; no answer so far from broker ${brokers}`}` : null, isReachable);
 }
 
 /** What a broker leads and follows, in words. */
@@ -268,11 +292,11 @@ function role(node, mark) {
 /** What a broker believes by its metadata cache, and how far that is behind ZooKeeper. */
 function beliefs(node, state, mark) {
   if (node.metadata_controller < 0) {
-    return "knows no controller";
+    return "knows no« controller»";
   }
   const behind = partitionsBehind(node, state);
-  const lag = behind > 0 ? `; ${count(behind, "partition")} out of date${mark}` : "";
-  return `knows: controller ${node.metadata_controller}, epoch ${node.metadata_epoch}${lag}`;
+  const lag = behind > 0 ? `«; »${behind} «partition${behind === 1 ? "" : "s"} out of date»${mark}` : "";
+  return `«knows: »♛ ${node.metadata_controller}, «epoch »${node.metadata_epoch}${lag}`;
 }
 
 function partitionsBehind(node, state) {
@@ -294,11 +318,13 @@ function flashOf(record) {
   switch (record[TYPE]) {
     case "FenceHit":
       if (isRoutineFence(data)) {
-        return { kind: "routine", text: `↻ ${data.what}: leader epoch ${data.known} now, no longer ${data.offered}` };
+        const text = `↻ ${data.what}: leader epoch ${data.known} now, no longer ${data.offered}`;
+        return { kind: "routine", isFence: true, text };
       }
       return data.switched_off
-        ? { kind: "off", text: `⚠ lets pass: ${data.what} (${data.fence} is off)` }
-        : { kind: "refused", text: `⊘ refuses ${data.what}: offered ${data.offered}, known ${data.known}` };
+        ? { kind: "off", isFence: true, text: `⚠ lets pass: ${data.what} (${data.fence} is off)` }
+        : { kind: "refused", isFence: true, text: `⊘ refuses ${data.what}: `
+          + `offered ${data.offered}, known ${data.known}` };
     case "ControllerElected":
       return { kind: "won", text: `♛ wins the election, epoch ${data.epoch}` };
     case "ControllerResigned":
@@ -318,46 +344,4 @@ function flashOf(record) {
     default:
       return null;
   }
-}
-
-/** A curve between the lower edges of two cards, or between their right edges where one is below the other. */
-function curved(from, to) {
-  const isColumn = Math.abs(to.x - from.x) < 1 && from.top !== to.top;
-  const [start, end] = isColumn
-    ? [{ x: from.right - 24, y: (from.top + from.bottom) / 2 }, { x: to.right - 24, y: (to.top + to.bottom) / 2 }]
-    : [{ x: from.x, y: from.bottom }, { x: to.x, y: to.bottom }];
-  const depth = Math.max(start.y, end.y) + 22 + Math.abs(end.x - start.x) * 0.06;
-  const bend = isColumn ? { x: from.right + 8, y: (start.y + end.y) / 2 } : { x: (start.x + end.x) / 2, y: depth };
-  const at = (part) => {
-    const rest = 1 - part;
-    const along = (axis) => rest * rest * start[axis] + 2 * rest * part * bend[axis] + part * part * end[axis];
-    return { x: along("x"), y: along("y") };
-  };
-  return { path: `M${start.x} ${start.y} Q${bend.x} ${bend.y} ${end.x} ${end.y}`, at };
-}
-
-function drawLines(svg, drawn, box) {
-  setAttribute(svg, "viewBox", `0 0 ${box.width} ${box.height}`);
-  const elements = keyed(svg, [...drawn.keys()], (key) => lineOrMark(key));
-  for (const [key, line] of drawn) {
-    drawLine(elements.get(key), line);
-  }
-}
-
-function lineOrMark(key) {
-  if (!key.startsWith("r")) {
-    return s("path");
-  }
-  return s("g", {}, s("circle", { r: 6 }), s("text.epoch", { dy: "0.35em" }), s("text.api", { dy: 20 }));
-}
-
-function drawLine(element, line) {
-  setAttribute(element, "class", line.kind);
-  if (line.path !== undefined) {
-    setAttribute(element, "d", line.path);
-    return;
-  }
-  setAttribute(element, "transform", `translate(${line.x.toFixed(1)} ${line.y.toFixed(1)})`);
-  setText(element.children[1], String(Math.max(line.epoch, 0)));
-  setText(element.children[2], line.label);
 }

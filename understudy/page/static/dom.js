@@ -57,6 +57,30 @@ export function setText(element, text) {
 }
 
 /**
+ * Set a text that has a shorter form for narrow columns: what is between « and » is left out there, and always read.
+ * @param {Element} element
+ * @param {string} phrase for example "♛ «epoch »4"
+ */
+export function setPhrase(element, phrase) {
+  if (element.phrase !== phrase) {
+    element.phrase = phrase;
+    const parts = phrase.split(/[«»]/);
+    element.replaceChildren(...parts.map((part, number) => (number % 2 === 1 ? h("span.more", {}, part) : part)));
+  }
+}
+
+/**
+ * Let a part of the picture explain itself, on hover and to a screen reader; it takes the focus if `isReachable`. Without
+ * a text it is no part for now.
+ */
+export function explain(part, text, isReachable = false) {
+  setAttribute(part, "title", text);
+  setAttribute(part, "aria-label", text);
+  setAttribute(part, "role", text === null ? null : "group");
+  setAttribute(part, "tabindex", text !== null && isReachable ? 0 : null);
+}
+
+/**
  * Make the children of `parent` those of `keys`, in this order; an element with the same key is kept.
  * @param {Element} parent
  * @param {string[]} keys

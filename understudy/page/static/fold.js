@@ -6,10 +6,11 @@
  *
  * Views read a state and never write to it. They read its maps with `entries(map)` and `get(map, key)`, whose keys are
  * texts, also those of partitions and brokers: `get(get(state.partitions, "orders"), "0")` is an array, in the order of
- * `LEADERSHIP`. Maps are `nodes`, `links`, `fences`, `in_flight`, `zookeeper.ids`, `partitions` and `acknowledged` (by
- * topic, then by partition) and, of a node, `channels`, `believes`, `metadata`, `partition_states`, `logs` (by topic, then by
- * partition) and `replica_states` (by topic, partition and broker). A node's `queue` has a `length` and is iterated.
- * Everything else are plain objects and arrays. An integer that a double cannot hold is a text in hexadecimal.
+ * `LEADERSHIP`. Maps are `nodes`, `groups`, `links`, `fences`, `in_flight`, `zookeeper.ids`, `partitions` and
+ * `acknowledged` (by topic, then by partition) and, of a node, `channels`, `coordinates`, `believes`, `metadata`,
+ * `partition_states`, `logs` (by topic, then by partition) and `replica_states` (by topic, partition and broker). A
+ * node's `queue` has a `length` and is iterated. Everything else are plain objects and arrays. An integer that a double
+ * cannot hold is a text in hexadecimal.
  */
 
 import {

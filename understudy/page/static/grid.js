@@ -1,6 +1,7 @@
 /** The partitions: a grid of partitions × brokers that draws only the rows in sight. */
 
 import { byId, setText, sized, themeColour } from "#dom";
+import { isInternal } from "#catalogue";
 import { get } from "#fold";
 import { IN_DOUBT } from "#completeness";
 import { count } from "#words";
@@ -41,6 +42,8 @@ export class GridView {
     this._rows = [];
     this._listed = { key: "", at: -Infinity };
     this._chosen = null;
+    /** Whether somebody has chosen, and not this page. */
+    this._isFixed = false;
     this._canvas.addEventListener("click", (event) => this._choose(this._rowAt(event.offsetY)));
     this._scroller.addEventListener("keydown", (event) => this._onKey(event));
   }
@@ -50,15 +53,25 @@ export class GridView {
     return this._chosen;
   }
 
+  /** Choose a partition until another one is chosen. */
   choose(topic, partition) {
     this._chosen = [topic, partition];
+    this._isFixed = true;
   }
 
-  /** The first partition of a state, as [topic, partition]; null where there is none. */
-  firstOf(state) {
-    this._list(state);
-    const first = this._rows[0];
-    return first === undefined ? null : [first.topic, first.partition];
+  /** Choose a partition if none is chosen: `wanted`, the one before, the first with trouble, or the first. */
+  suggest(state, wanted) {
+    if (this._isFixed) {
+      return;
+    }
+    this._chosen = wanted ?? this._chosen;
+    if (this._chosen === null || wanted === null && state.partitions.at(...this._chosen) === undefined) {
+      this._list(state);
+      const own = this._rows.filter(({ topic }) => !isInternal(topic));
+      const rows = own.length > 0 ? own : this._rows;
+      const first = rows.find((row) => row.isLeaderless || row.isUnderReplicated) ?? rows[0];
+      this._chosen = first === undefined ? this._chosen : [first.topic, first.partition];
+    }
   }
 
   draw(state) {
@@ -169,7 +182,7 @@ export class GridView {
 
   _choose(row) {
     if (row !== undefined) {
-      this._chosen = [row.topic, row.partition];
+      this.choose(row.topic, row.partition);
       this._onChoose(row.topic, row.partition);
     }
   }

@@ -1,17 +1,30 @@
-/** The records of one partition: log end, high watermark and leader epochs of each replica. */
+/** The replicas of the chosen partition as upright logs: one height is one offset in every column. */
 
-import { byId, h, keyed, s, setAttribute, setText } from "#dom";
-import { nodeName } from "#words";
+import { LEADERSHIP, integer } from "#fold";
+import { byId, explain, h, s, setAttribute, setPhrase, setText } from "#dom";
+import { duration, nodeName } from "#words";
 
+/** How many offsets the axis has at least and at most. */
+const LEAST_OFFSETS = 8;
 const MOST_OFFSETS = 80;
-const WIDTH = 600;
-const HEIGHT = 44;
+/** Pixels above the axis, for a label, and below it. */
+const ABOVE = 16;
+const BELOW = 6;
+const ROOMY = 136;
+const COMPACT = 104;
+const LOW = 760;
+/** How long what a truncation has removed is shown, in microseconds of the run. */
+const GHOST_US = 8_000_000;
 const EPOCH_COLOURS = 6;
+/** The height of a line of text. */
+const LINE = 14;
+/** The bar of a log, in per cent of its column. */
+const BAR = { left: 28, width: 34 };
 
-/** Draws the logs of the partition that is chosen. */
+/** Draws the logs of a partition into the columns of `ClusterView`, and its leadership among the znodes. */
 export class LogsView {
   constructor() {
-    this._list = byId("logs");
+    this._isr = byId("isr");
   }
 
   /**
@@ -20,60 +33,137 @@ export class LogsView {
    * @param {[string, string]|null} chosen topic and partition
    * @param {number} us
    * @param {Completeness} completeness whose log is shown as it was on record last
+   * @param {ClusterView} cluster whose columns are filled
+   * @param {Object[]} committed the committed offsets of groups in this partition (`GroupsView`)
    */
-  draw(state, chosen, us, completeness) {
-    const logs = chosen === null ? [] : logsOf(state, chosen);
-    setText(byId("logs-of"), chosen === null ? "" : `${chosen[0]}-${chosen[1]}`);
-    setText(byId("logs-none"), logs.length > 0 ? "" : noLogs(chosen));
-    const end = Math.max(1, ...logs.map(({ log }) => log.end));
-    const start = Math.max(Math.min(...logs.map(({ log }) => log.start)), end - MOST_OFFSETS);
-    const rows = keyed(this._list, logs.map(({ name }) => name), () => row());
+  draw(state, chosen, us, completeness, cluster, committed = []) {
     const written = chosen === null ? undefined : state.partitions.at(...chosen);
-    for (const { name, node, log } of logs) {
-      const isLast = completeness.ofAt(name, us) !== undefined;
-      drawRow(rows.get(name), { name, node, log, written, isLast }, Number.isFinite(start) ? start : 0, end);
+    drawLeadership(this._isr, chosen, written);
+    const replicas = chosen === null ? [] : replicasOf(state, chosen, cluster.columns);
+    const axis = axisOf(replicas, chosen === null ? undefined : state.acknowledged.at(...chosen), committed, us);
+    const hasLogs = replicas.some(({ log }) => log !== undefined);
+    setText(byId("logs-none"), hasLogs || chosen === null ? ""
+      : "The event log has no records of this partition's logs (understudy.events.logs=false).");
+    replicas.forEach((replica, place) => {
+      const isLast = completeness.ofAt(replica.name, us) !== undefined;
+      const name = chosen.join("-");
+      const about = { ...replica, ...axis, written, isLast, partition: name, us, isFirst: place === 0, committed };
+      drawReplica(replica.cell, about, hasLogs, cluster.isReachable);
+    });
+    if (chosen === null) {
+      [...cluster.columns.values()].forEach((column) => column.querySelector(".replica").replaceChildren());
     }
   }
 }
 
-function noLogs(chosen) {
-  return chosen === null
-    ? "Choose a partition in the grid."
-    : "The event log has no records of this partition's logs (understudy.events.logs=false).";
-}
-
-function logsOf(state, [topic, partition]) {
-  const found = [];
-  for (const [name, node] of state.nodes) {
-    const log = node.logs.at(topic, partition);
-    if (log !== undefined) {
-      found.push({ name, node, log });
-    }
-  }
-  return found.sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
-}
-
-function row() {
-  return h("li", {}, h("p", {}, h("b"), h("span")), s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" }));
-}
-
-function drawRow(item, { name, node, log, written, isLast }, start, end) {
-  const [title, drawing] = item.children;
-  setText(title.children[0], nodeName(name));
-  const isr = written?.[4].includes(node.broker_id) ?? false;
-  const place = written?.[2] === node.broker_id ? "leader" : isr ? "in sync" : "out of sync";
-  const text = ` ${place}, believes it is ${log.role || "neither"} in epoch ${log.leader_epoch}: `
-    + `log ${log.start} to ${log.end}, high watermark ${log.high_watermark}`
-    + `${isLast ? "; later records are missing" : ""}`;
-  setText(title.children[1], text);
-  setAttribute(item, "data-life", node.life);
-  const key = JSON.stringify([isLast, log.start, log.end, log.high_watermark, log.epochs, start, end]);
-  if (drawing.drawnKey === key) {
+/** The leadership that ZooKeeper has of the partition. */
+function drawLeadership(element, chosen, written) {
+  const [name, text] = element.children;
+  setAttribute(element, "hidden", chosen === null);
+  if (chosen === null) {
     return;
   }
-  drawing.drawnKey = key;
-  setAttribute(drawing, "aria-label", `${nodeName(name)}${text}`);
-  drawing.replaceChildren(...bars(log, start, end));
+  const partition = chosen.join("-");
+  setAttribute(element, "data-part", `isr:${partition}`);
+  setText(name, partition);
+  if (written === undefined) {
+    setPhrase(text, "no state so far");
+  } else {
+    const leader = written[LEADERSHIP.leader];
+    const isr = written[LEADERSHIP.isr].join(" ");
+    setPhrase(text, `leader ${leader < 0 ? "none" : leader}, ISR ${isr || "empty"}, `
+      + `leader epoch ${written[LEADERSHIP.leader_epoch]}«, version ${written[LEADERSHIP.partition_epoch]}»`);
+  }
+  explain(element, `/brokers/topics/${chosen[0]}/partitions/${chosen[1]}/state: ${text.textContent}`);
+}
+
+/** Each column with its cell for a replica, and the log if the broker has one. */
+function replicasOf(state, [topic, partition], columns) {
+  return [...columns].map(([name, column]) => {
+    const node = state.nodes.get(name);
+    const log = node?.logs.at(topic, partition);
+    return { name, node, cell: column.querySelector(".replica"), log: log === undefined ? undefined : numbers(log) };
+  });
+}
+
+/** A log with numbers for offsets, which may be texts in the records of a damaged log. */
+function numbers(log) {
+  const number = (value, other) => (value === null ? other : Number(integer(value)));
+  const start = number(log.start, 0);
+  const end = number(log.end, start);
+  const epochs = log.epochs.map(([epoch, offset]) => [epoch, number(offset, 0)]);
+  const cut = log.cut === null ? null : { from: number(log.cut.from), end: number(log.cut.end), us: log.cut.us };
+  return { ...log, start, end, epochs, cut, highWatermark: number(log.high_watermark, null) };
+}
+
+/** The offsets that all columns show, and the first offset that no producer has an answer for. */
+function axisOf(replicas, acknowledged, committed, us) {
+  const logs = replicas.filter(({ log }) => log !== undefined).map(({ log }) => log);
+  const isAcknowledged = acknowledged !== undefined && logs.some((log) => log.topic_id === acknowledged.topic_id);
+  const until = isAcknowledged ? Number(integer(acknowledged.offset)) + 1 : null;
+  const cuts = logs.filter(({ cut }) => isShown(cut, us)).flatMap(({ cut }) => [cut.from, cut.end]);
+  const marks = [...logs.flatMap((log) => [log.end, log.highWatermark ?? log.end]), ...cuts, ...(until === null ? []
+    : [until]), ...committed.map(({ offset }) => offset)];
+  const highest = Math.max(0, ...marks);
+  const first = logs.length === 0 ? 0 : Math.min(...logs.map(({ start }) => start));
+  const lowest = Math.max(Math.min(...marks, highest) - 2, highest - MOST_OFFSETS);
+  const from = Math.max(Math.min(first, highest), Math.min(lowest, highest - LEAST_OFFSETS), 0);
+  return { from, to: Math.max(highest, from + LEAST_OFFSETS), acknowledged: until };
+}
+
+function isShown(cut, us) {
+  return cut !== null && us >= cut.us && us - cut.us < GHOST_US;
+}
+
+/** What ZooKeeper's ISR says of a replica, in words. */
+function placeOf(written, id) {
+  if (written === undefined) {
+    return "";
+  }
+  return written[LEADERSHIP.leader] === id ? "leader"
+    : written[LEADERSHIP.isr].includes(id) ? "in sync" : "out of sync";
+}
+
+function drawReplica(cell, about, hasLogs, isReachable) {
+  const { name, node, log, written, isLast, partition } = about;
+  const id = node?.broker_id ?? -1;
+  const place = placeOf(written, id);
+  const isReplica = log !== undefined || place === "leader" || place === "in sync";
+  setAttribute(cell, "data-part", isReplica ? `replica:${name}:${partition}` : null);
+  setAttribute(cell, "data-place", isReplica ? place.replaceAll(" ", "-") : null);
+  if (!isReplica) {
+    explain(cell, null);
+    if (cell.drawnKey !== "") {
+      cell.drawnKey = "";
+      cell.replaceChildren();
+    }
+    return;
+  }
+  const height = window.innerHeight < LOW ? COMPACT : ROOMY;
+  const ghost = log !== undefined && isShown(log.cut, about.us) ? log.cut : null;
+  const key = JSON.stringify([partition, place, log, ghost, isLast, about.from, about.to, about.acknowledged, height,
+    about.committed, about.isFirst]);
+  if (cell.drawnKey !== key) {
+    cell.drawnKey = key;
+    const title = h("p.place", {});
+    setPhrase(title, `${place}${log === undefined || log.leader_epoch < 0 ? "" : `«, epoch ${log.leader_epoch}»`}`);
+    const marks = log === undefined ? [] : bars({ ...about, ghost }, height);
+    const svg = s("svg", { height, "aria-hidden": "true" }, ...marks);
+    cell.replaceChildren(title, ...(hasLogs ? [svg] : []));
+  }
+  explain(cell, wordsOf(about, place, ghost), isReachable || log !== undefined);
+}
+
+function wordsOf({ name, log, acknowledged, isLast, us, partition }, place, ghost) {
+  if (log === undefined) {
+    return `${nodeName(name)}, replica of ${partition}: ${place}`;
+  }
+  const watermark = log.highWatermark === null ? "not recorded" : log.highWatermark;
+  return `${nodeName(name)}, replica of ${partition}: ${place}, believes it is ${log.role || "neither"} `
+    + `in leader epoch ${log.leader_epoch}: log ${log.start} to ${log.end}, high watermark ${watermark}`
+    + `${acknowledged === null ? "" : `; acknowledged below ${acknowledged}`}`
+    + `${ghost === null ? "" : `; ${ghost.from} to ${ghost.end} cut away ${duration(us - ghost.us)} ago`}`
+    + `${isLast ? "; later records are missing" : ""}`;
 }
 
 /** The class that colours a leader epoch. They begin at 0, and are no controller epochs. */
@@ -81,30 +171,101 @@ function epochColour(epoch) {
   return `epoch-${Math.max(epoch, 0) % EPOCH_COLOURS}`;
 }
 
-function bars(log, start, end) {
-  const x = (offset) => (Math.max(offset, start) - start) / (end - start) * (WIDTH - 40) + 10;
-  const parts = [s("rect", { class: "track", x: x(start), y: 8, width: x(end) - x(start), height: 18, rx: 3 })];
-  const epochs = log.epochs.length > 0 ? log.epochs : [[log.leader_epoch, log.start]];
-  epochs.forEach(([epoch, offset], index) => {
-    const from = Math.max(offset, log.start);
-    const to = Math.min(epochs[index + 1]?.[1] ?? log.end, log.end);
-    if (to > Math.max(from, start)) {
-      const left = x(from);
-      parts.push(
-        s("rect", { class: epochColour(epoch), x: left, y: 8, width: x(to) - left, height: 18 }),
-        s("text", { x: left + 4, y: 21 }, `e${epoch}`),
-      );
-    }
-  });
-  if (end - start <= MOST_OFFSETS) {
-    for (let offset = Math.max(start, log.start) + 1; offset < log.end; offset += 1) {
-      parts.push(s("path", { class: "tick", d: `M${x(offset)} 8 v18` }));
+/** The marks of a log, from bottom to top, with those that cross all columns below the others. */
+function bars(about, height) {
+  const { from, to, log } = about;
+  const each = (height - ABOVE - BELOW) / (to - from);
+  const y = (offset) => height - BELOW - (Math.min(Math.max(offset, from), to) - from) * each;
+  return [
+    ...axis(about, y), ...blocks(about, y, each), ...ghostOf(about, y), ...across(about, y), ...watermark(about, y),
+    s("text", { class: "end", x: `${BAR.left + BAR.width / 2}%`, y: y(Math.max(log.end, about.ghost?.end ?? 0)) - 4 },
+      log.end < from ? `▾ ${log.end}` : String(log.end)),
+  ];
+}
+
+/** Lines at round offsets, with numbers in the first column. */
+function axis({ from, to, isFirst }, y) {
+  const step = [1, 2, 5, 10, 20, 50, 100].find((size) => (to - from) / size <= 5) ?? to - from;
+  const parts = [];
+  for (let offset = Math.ceil(from / step) * step; offset <= to; offset += step) {
+    parts.push(s("line", { class: "axis", x1: "-8", x2: "100%", y1: y(offset), y2: y(offset) }));
+    if (isFirst) {
+      parts.push(s("text", { class: "axis", x: 0, y: y(offset) + 4 }, String(offset)));
     }
   }
-  const mark = x(log.high_watermark);
-  parts.push(
-    s("path", { class: "watermark", d: `M${mark} 2 v30` }),
-    s("text", { class: "watermark", x: mark, y: 42 }, `HW ${log.high_watermark}`),
-  );
   return parts;
+}
+
+/** The bar of a log: a block for each leader epoch, divided into records if there is room. */
+function blocks({ from, log }, y, each) {
+  const parts = [];
+  const epochs = log.epochs.length > 0 ? log.epochs : [[log.leader_epoch, log.start]];
+  const place = { x: `${BAR.left}%`, width: `${BAR.width}%` };
+  epochs.forEach(([epoch, offset], index) => {
+    const bottom = Math.max(offset, log.start, from);
+    const top = Math.min(epochs[index + 1]?.[1] ?? log.end, log.end);
+    if (top <= bottom) {
+      return;
+    }
+    const size = y(bottom) - y(top);
+    parts.push(s("rect", { class: `block ${epochColour(epoch)}`, ...place, y: y(top), height: size }));
+    for (let line = bottom + 1; each >= 5 && line < top; line += 1) {
+      parts.push(s("line", { class: "tick", x1: place.x, x2: `${BAR.left + BAR.width}%`, y1: y(line), y2: y(line) }));
+    }
+    if (size >= 13) {
+      const x = `${BAR.left + BAR.width / 2}%`;
+      parts.push(s("text", { class: "epoch", x, y: y(bottom) - size / 2 + 4 }, `e${epoch}`));
+    }
+  });
+  if (log.start < from && log.end > from) {
+    parts.push(s("line", { class: "torn", x1: place.x, x2: `${BAR.left + BAR.width}%`, y1: y(from), y2: y(from) }));
+  }
+  return parts;
+}
+
+/** What the last truncation has removed. */
+function ghostOf({ ghost }, y) {
+  if (ghost === null) {
+    return [];
+  }
+  const size = Math.max(y(ghost.from) - y(ghost.end), 3);
+  const label = size < 13 ? [] : [s("text", {
+    class: "cut", x: `${BAR.left + BAR.width / 2}%`, y: y(ghost.end) + size / 2 + 4,
+  }, "cut")];
+  const place = { x: `${BAR.left}%`, width: `${BAR.width}%`, y: y(ghost.end), height: size };
+  return [s("rect", { class: "ghost", ...place }), ...label];
+}
+
+/** What was acknowledged, as a line across all columns; and the committed offsets of groups. */
+function across({ acknowledged, isFirst, committed, written, node, from, log }, y) {
+  const parts = [];
+  if (acknowledged !== null && acknowledged >= from) {
+    const at = y(acknowledged);
+    parts.push(s("line", { class: "acknowledged", x1: -14, x2: "100%", y1: at, y2: at }));
+    if (isFirst) {
+      const isNear = log.highWatermark !== null && Math.abs(y(log.highWatermark) - at) < LINE;
+      parts.push(s("text", { class: "acknowledged", x: "100%", y: isNear ? at + LINE : at - 3 }, "✓",
+        s("tspan.more", {}, " acked")));
+    }
+  }
+  if (written?.[LEADERSHIP.leader] === node?.broker_id) {
+    for (const { group, offset } of committed) {
+      parts.push(s("g", { class: "committed" }, s("title", {}, `committed by group ${group}: ${offset}`),
+        s("text", { x: `${BAR.left - 1}%`, y: y(offset) + 4 }, s("tspan.more", {}, `${group} `), "▸")));
+    }
+  }
+  return parts;
+}
+
+function watermark({ log, name, partition, from }, y) {
+  if (log.highWatermark === null || log.highWatermark < from) {
+    return [];
+  }
+  const at = y(log.highWatermark);
+  return [s(
+    "g", { class: "watermark", "data-part": `high-watermark:${name}:${partition}` },
+    s("title", {}, `high watermark of ${nodeName(name)}: ${log.highWatermark}`),
+    s("line", { x1: `${BAR.left - 4}%`, x2: `${BAR.left + BAR.width + 4}%`, y1: at, y2: at }),
+    s("text", { x: `${BAR.left + BAR.width + 5}%`, y: at + 4 }, s("tspan.more", {}, "HW "), String(log.highWatermark)),
+  )];
 }

@@ -1,6 +1,6 @@
 /** The page of a run: connects its source, its history and its views, and draws a frame when something has changed. */
 
-import { Catalogue, DETAILS } from "#catalogue";
+import { Catalogue, DETAILS, partitionOf } from "#catalogue";
 import { ClientsView } from "#clients";
 import { ClusterView } from "#cluster";
 import { Commands } from "#commands";
@@ -266,12 +266,12 @@ class RunPage {
   _draw() {
     const { n, us } = this.player;
     const state = this._history.stateAt(n);
+    this._choose(state);
     this._cluster.draw(state, us, this._run.session_timeout_ms, this._isInDoubt());
+    this._logs.draw(state, this._grid.chosen, us, this._completeness, this._cluster);
     this._clients.draw(state);
     this._missing.draw(us);
     this._inside.draw(state, us);
-    this._chooseFirst(state);
-    this._logs.draw(state, this._grid.chosen, us, this._completeness);
     this._story.draw();
     this._drawTime(n, us, state);
     this._grid.draw(state);
@@ -279,13 +279,11 @@ class RunPage {
     this._writeLink(n);
   }
 
-  _chooseFirst(state) {
-    if (this._grid.chosen === null) {
-      const first = this._grid.firstOf(state);
-      if (first !== null) {
-        this._grid.choose(...first);
-      }
-    }
+  /** Choose the partition of the record that is shown, as long as the viewer has chosen none. */
+  _choose(state) {
+    const { n } = this.player;
+    const isMoving = this.player.isPlaying || this.player.isLive && this.player.isAtEdge;
+    this._grid.suggest(state, n > 0 && !isMoving ? partitionOf(this._history.recordAt(n - 1)) : null);
   }
 
   _drawTime(n, us, state) {

@@ -1,4 +1,4 @@
-/** The logs of partitions as `#fold` follows them: where they begin and end, high watermarks, and what they have lost. */
+/** The logs of partitions as `#fold` follows them: where they begin and end, high watermarks, and truncations. */
 
 import { larger, less, writable } from "#state";
 
