@@ -18,6 +18,7 @@ MODULES = (
     "catalogue",
     "channels",
     "completeness",
+    "coordinators",
     "dom",
     "fold",
     "history",

@@ -179,7 +179,9 @@ def test_the_grid_shows_what_is_wrong_and_the_logs_of_a_partition(opened: Page) 
     expect(replicas).not_to_have_count(0)
     expect(replicas.first).to_have_attribute("title", re.compile(r"log \d+ to \d+, high watermark \d+"))
     expect(opened.locator("[data-part^='high-watermark:broker-']")).not_to_have_count(0)
-    tops = opened.locator("#brokers .replica svg").evaluate_all("(all) => all.map((e) => e.getBoundingClientRect().top)")
+    tops = opened.locator("#brokers .replica svg").evaluate_all(
+        "(all) => all.map((e) => e.getBoundingClientRect().top)"
+    )
     assert len(set(tops)) == 1, "one height is one offset in every column"
 
 

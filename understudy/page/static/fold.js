@@ -16,6 +16,7 @@
 import {
   atReceiver, channelClosed, channelOpened, dropRequestsFrom, requestEnded, requestFailed, requestQueued, requestSent,
 } from "#channels";
+import { groupAssigned, groupOffsets, groupTransition, groupsLoaded, groupsUnloaded } from "#coordinators";
 import {
   highWatermarkChanged, leaderStarted, logOpened, logTruncated, recordsAcknowledged, recordsAppended,
 } from "#offsets";
@@ -435,6 +436,12 @@ const HANDLERS = new Map(Object.entries({
   HighWatermarkChanged: highWatermarkChanged,
   LogTruncated: logTruncated,
   RecordsAcknowledged: (state, node, data) => recordsAcknowledged(state, data),
+  GroupTransition: groupTransition,
+  GroupAssigned: groupAssigned,
+  GroupsLoaded: groupsLoaded,
+  GroupsUnloaded: groupsUnloaded,
+  OffsetsCommitted: (state, node, data, record) => groupOffsets(state, node, data, record, false),
+  OffsetsRemoved: (state, node, data, record) => groupOffsets(state, node, data, record, true),
   FenceHit: fenceHit,
   PointReached: pointReached,
   FaultInjected: (state, node, data, [us]) => faultInjected(state, data.target, data.fault, us),

@@ -7,6 +7,7 @@ import { Commands } from "#commands";
 import { Completeness } from "#completeness";
 import { byId, h, setAttribute, setText } from "#dom";
 import { GridView } from "#grid";
+import { GroupsView } from "#groups";
 import { History } from "#history";
 import { InsideView } from "#inside";
 import { KEYS, listenToKeys } from "#keys";
@@ -44,6 +45,7 @@ class RunPage {
     this._slider = new Slider(byId("strips"), ...parts);
     this._grid = new GridView(this.player, () => { this.player.version += 1; }, () => this._isInDoubt());
     this._logs = new LogsView();
+    this._groups = new GroupsView();
     this._story = new Story(byId("sentences"), byId("why"), ...parts);
     this.commands = new Commands(source, this._run, () => this._grid.chosen);
     this._cluster = new ClusterView(
@@ -268,7 +270,10 @@ class RunPage {
     const state = this._history.stateAt(n);
     this._choose(state);
     this._cluster.draw(state, us, this._run.session_timeout_ms, this._isInDoubt());
-    this._logs.draw(state, this._grid.chosen, us, this._completeness, this._cluster);
+    const { chosen } = this._grid;
+    const committed = this._groups.committed(state, chosen);
+    this._logs.draw(state, chosen, us, this._completeness, this._cluster, committed);
+    this._groups.draw(state, chosen, this._cluster);
     this._clients.draw(state);
     this._missing.draw(us);
     this._inside.draw(state, us);

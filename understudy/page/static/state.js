@@ -21,6 +21,7 @@ export function emptyState(run = "") {
     zookeeper: { life: "unknown", controller: null, controller_epoch: 0, ids: new Table(owner) },
     partitions: new TopicTable(owner),
     acknowledged: new TopicTable(owner),
+    groups: new Table(owner),
     in_flight: new Table(owner),
     fences: new Table(owner),
     links: new Table(owner),
@@ -63,6 +64,7 @@ export function newNode(owner, before, incarnation, us) {
     metadata_epoch: -1,
     metadata_brokers: [],
     logs: new TopicTable(owner),
+    coordinates: new Table(owner),
     last_seq: 0,
     last_us: us,
   };
@@ -115,6 +117,7 @@ export function document(state) {
     zookeeper: { ...state.zookeeper, ids: plain(state.zookeeper.ids) },
     partitions: topics(state.partitions),
     acknowledged: topics(state.acknowledged),
+    groups: plain(state.groups, (group) => ({ ...group, offsets: topics(group.offsets) })),
     in_flight: plain(state.in_flight),
     fences: plain(state.fences),
     links: plain(state.links),
@@ -132,6 +135,7 @@ function nodeDocument({ [OWNER]: owner, ...node }) {
     believes: topics(node.believes),
     metadata: topics(node.metadata),
     logs: topics(node.logs),
+    coordinates: plain(node.coordinates),
   };
 }
 

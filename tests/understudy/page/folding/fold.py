@@ -16,6 +16,7 @@ from typing import Final
 
 from tests.understudy.page.folding import fold_nodes
 from tests.understudy.page.folding.fold_faults import fault_injected, requests_dropped, term_forgotten
+from tests.understudy.page.folding.fold_groups import groups_after
 from tests.understudy.page.folding.fold_nodes import node_after
 from tests.understudy.page.folding.fold_requests import at_receiver, requests_after
 from tests.understudy.page.folding.fold_state import (
@@ -56,8 +57,14 @@ from understudy.foundation.eventlog.records import (
     Envelope,
     FaultInjected,
     FenceHit,
+    GroupAssigned,
+    GroupsLoaded,
+    GroupsUnloaded,
+    GroupTransition,
     Leadership,
     LeadershipWritten,
+    OffsetsCommitted,
+    OffsetsRemoved,
     PointReached,
     ProcessExiting,
     RecordsAcknowledged,
@@ -154,6 +161,15 @@ def _cluster_after(picture: EventLogPicture, record: Envelope, us: int) -> Event
             return at_receiver(picture, record.node, response, response.error)
         case FenceHit(fence=fence):
             return replace(picture, fences=with_entry(picture.fences, fence, picture.fences.get(fence, 0) + 1))
+        case (
+            GroupTransition()
+            | GroupAssigned()
+            | GroupsLoaded()
+            | GroupsUnloaded()
+            | OffsetsCommitted()
+            | OffsetsRemoved()
+        ):
+            return groups_after(picture, record)
         case StepReached(step=step):
             return replace(picture, step=step)
         case FaultInjected(fault=fault, target=target):

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from tests.understudy.page.folding.fold_state import EventLogPicture
-from understudy.foundation.eventlog.records import Leadership
+from understudy.foundation.eventlog.records import AssignedMember, Leadership
 from understudy.page.exact import exact
 
 
@@ -40,7 +40,7 @@ def _plain(value: Any) -> object:
             return {str(_plain(key)): _plain(each) for key, each in value.items()}
         case tuple():
             return [_plain(each) for each in value]
-        case Leadership():
-            return [_plain(getattr(value, name)) for name in Leadership.__struct_fields__]
+        case Leadership() | AssignedMember():
+            return [_plain(getattr(value, name)) for name in value.__struct_fields__]
         case _:
             return {each.name.rstrip("_"): _plain(getattr(value, each.name)) for each in dataclasses.fields(value)}

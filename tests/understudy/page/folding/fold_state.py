@@ -12,7 +12,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
-from understudy.foundation.eventlog.records import Leadership
+from understudy.foundation.eventlog.records import AssignedMember, Leadership
 from understudy.history.reading.run_records import broker_node
 
 K = TypeVar("K")
@@ -141,6 +141,27 @@ class PartitionLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPicture:
+    """A consumer group, as its last coordinator has recorded it."""
+
+    partition: int
+    """Of `__consumer_offsets`."""
+    coordinator: str = ""
+    """The node that has loaded it; empty if that has forgotten it."""
+    leader_epoch: int = -1
+    """The leader epoch of the partition in which the coordinator has loaded it; −1 if that is not recorded."""
+    state: str = ""
+    generation: int = -1
+    members: int = 0
+    assigned_generation: int = -1
+    """The generation that is stored, with `leader` and `assigned`: what the next coordinator loads."""
+    leader: str = ""
+    assigned: tuple[AssignedMember, ...] = ()
+    offsets: Topics[int] = field(default_factory=_nothing)
+    """The committed offsets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodePicture:
     """One node: a process, by its own records and the faults injected into it."""
 
@@ -182,6 +203,8 @@ class NodePicture:
     """The controller epoch of the last UpdateMetadata."""
     metadata_brokers: tuple[int, ...] = ()
     logs: Topics[PartitionLog] = field(default_factory=_nothing)
+    coordinates: Mapping[int, int] = field(default_factory=_nothing)
+    """The partitions of `__consumer_offsets` that it has loaded, with the leader epoch of each."""
     last_seq: int = 0
     last_us: int = 0
 
@@ -283,6 +306,7 @@ class EventLogPicture:
     partitions: Topics[Leadership] = field(default_factory=_nothing)
     """The state of each partition in ZooKeeper, from the newest controller epoch."""
     acknowledged: Topics[Acknowledged] = field(default_factory=_nothing)
+    groups: Mapping[str, GroupPicture] = field(default_factory=_nothing)
     in_flight: Mapping[str, InFlight] = field(default_factory=_nothing)
     """By the sender's node and incarnation and the sequence number of its `RequestSent`: `broker-1/1/42`."""
     fences: Mapping[str, int] = field(default_factory=_nothing)
