@@ -63,7 +63,7 @@ def have_one_scale(frames: Sequence[FrameLocator]) -> None:
     for x in (100, 120):
         for _ in range(100):
             one, other = (second_at(frame, x) for frame in frames)
-            if one == pytest.approx(other, abs=0.002):
+            if one == pytest.approx(other, abs=0.01):  # a quarter of a pixel
                 break
         else:
             pytest.fail(f"{x} pixels are {one} s of one run and {other} s of the other")
@@ -110,6 +110,7 @@ def test_a_lesson_is_clicked_through(page: Page, folder: Path, name: str) -> Non
     expect(page.locator(".right")).to_contain_text("That is right")
     page.screenshot(path=SCREENSHOTS / f"lesson-{name}.png")
     button.click()
+    button.click()
     expect(page.locator("#lesson-step li")).to_have_count(len(lesson["read"]))
     expect(button).to_be_disabled()
 
@@ -138,7 +139,7 @@ def the_run_of_the_step_is_in_view_at_each_width(page: Page) -> None:
         page.set_viewport_size({"width": width, "height": height})
         drawn(page)
         assert has_in_view(page, second), f"the run of the step is not in view at {width} pixels"
-        assert has_in_view(page, first) is (width >= 1200)
+        assert first.is_visible() is (width >= 1080)
         expect(page.locator("figure[aria-current]")).to_have_count(1)
         expect(second).to_have_attribute("aria-current", "step")
         expect(second.locator("figcaption")).to_contain_text("this step")

@@ -1,57 +1,94 @@
 /** A lesson: question, prediction, the stops of both runs on their pages, a question to check, what to read. */
 
 import { byId, h, marked, setAttribute, setText } from "#dom";
+import { partitionShown } from "#evidence";
 import { openClass } from "#lesson_class";
 import { openLesson } from "#lesson_source";
 
 /** Asks the frame for the newest moment of its run. */
 const EDGE = "edge";
 
+/** The keys of a keyboard and of a presenter's remote that go to the next step, and to the one before. */
+const NEXT_KEYS = ["ArrowRight", "ArrowDown", "PageDown", " "];
+const BACK_KEYS = ["ArrowLeft", "ArrowUp", "PageUp"];
+
 const source = await openLesson();
 /** The class that this page leads; null if there is none. */
 const classroom = await openClass(source);
 const answers = new Map();
 const frames = [null, null];
+/** Whether the lesson is shown to a class: larger, and each answer only when it is asked for. */
+const isPresented = new URLSearchParams(location.search).has("present");
 let { lesson, phase } = source.document;
 let steps = stepsOf();
 let current = Math.min(classroom?.place ?? 0, steps.length - 1);
 let drawn = "";
+let isRevealed = false;
 
 /**
- * The steps of the lesson. Each has what it is made of (`of`), how that is drawn, and how many of the runs it shows;
- * `kind` is its `data-kind`, `asks` the name of a question that must be answered before the next step, `judges` the
- * name of the one whose answer is shown, `at` the moment that it shows of the run `side`, and `isAwaited` whether that
- * has not happened yet.
+ * The steps of the lesson. Each has its `kind`, what it is made of (`of`), how that is drawn, and what it shows of the
+ * runs (`views`, by the number of the run); `side` is the run that it is about. `asks` is the name of a question that
+ * must be answered before the next step, `judges` the name of the one whose answer is shown, `isAnswer` whether it shows
+ * an answer, `says` a sentence for a screen reader, `headline` one for the phones of a class, and `isAwaited` whether
+ * its moment has not happened yet.
  */
 function stepsOf() {
   const { predict, check, sides: [one, other], question, intro, explain, read } = lesson;
   const isGoingOn = ["ready", "starting", "running"].includes(phase);
+  const last = isGoingOn ? { at: EDGE } : lastView(0);
+  const both = [last, lastView(1)];
   return [
-    { of: [question, intro], draw: () => [...paragraphs(question), ...paragraphs(intro)], sides: 0, kind: "question" },
-    { ...asking("Predict", "predict", predict), sides: 0 },
-    ...one.stops.map((stop) => stopStep(one, stop, 0, isGoingOn && stop.record === null)),
-    { ...judging("You predicted", "predict", predict, one, isGoingOn), sides: 1, side: 0, at: isGoingOn ? EDGE : null },
-    ...other.stops.map((stop) => stopStep(other, stop, 1, false)),
-    { ...asking("Check", "check", check, tableOf(other)), sides: 2 },
-    { ...judging("You answered", "check", check, null, isGoingOn), sides: 2 },
-    { kind: "read", of: [explain], draw: () => reading(explain, read), sides: 2 },
-    ...(phase === "over" ? [] : [{
-      kind: "read", of: [lesson.exercise, phase], draw: ownHands, sides: 1, side: 0, at: EDGE,
-    }]),
-  ];
+    { kind: "question", of: [question, intro], draw: () => [...paragraphs(question), ...paragraphs(intro)] },
+    asking("Predict", "predict", predict),
+    ...one.stops.map((stop, place) => stopStep(0, place, isGoingOn && stop.record === null)),
+    { ...judging("You predicted", "predict", predict, one, isGoingOn), views: [last], side: 0 },
+    ...other.stops.map((_, place) => stopStep(1, place, false)),
+    { ...asking("Check", "check", check, tableOf(other)), views: both },
+    { ...judging("You answered", "check", check, null, isGoingOn), views: both },
+    { kind: "read", of: [explain], draw: () => paragraphs(explain) },
+    { kind: "read", of: ["To read", read], draw: () => [h("h2", {}, "To read"), reading(read)] },
+    ...(phase === "over" ? [] : [exercise()]),
+  ].map((step) => ({ says: step.of[0], side: null, views: [], ...step }));
 }
 
-function stopStep(side, stop, number, isAwaited) {
+function exercise() {
+  return { kind: "exercise", of: [lesson.exercise, phase], draw: ownHands, views: [{ at: EDGE }], side: 0 };
+}
+
+function stopStep(number, place, isAwaited) {
+  const side = lesson.sides[number];
+  const stop = side.stops[place];
+  const views = [];
+  views[number] = isAwaited ? { at: EDGE } : viewOf(number, place);
+  const beside = lesson.sides[1 - number].stops.findIndex(({ name }) => name === stop.beside);
+  if (beside >= 0 && !isAwaited) {
+    views[1 - number] = viewOf(1 - number, beside);
+  }
   return {
+    kind: "moment",
     of: [stop, phase],
     draw: () => (isAwaited ? awaiting() : stopText(side, stop)),
+    says: isAwaited ? "The run goes on." : stop.headline,
     isAwaited,
-    at: isAwaited ? EDGE : stop.record,
     side: number,
-    sides: number + 1,
-    kind: "moment",
     headline: stop.headline,
+    views,
   };
+}
+
+/** What the page of a run is asked for: a record, the parts that prove the words, and the partition that is drawn. */
+function viewOf(number, place) {
+  const { stops } = lesson.sides[number];
+  const own = partitionShown(stops[place].show);
+  const earlier = stops.slice(0, place).reverse().map(({ show }) => partitionShown(show));
+  const later = stops.slice(place + 1).map(({ show }) => partitionShown(show));
+  const partition = own ?? [...earlier, ...later].find((each) => each !== null) ?? null;
+  return { at: stops[place].record, show: stops[place].show, partition };
+}
+
+/** A run at its last stop, with no part marked. */
+function lastView(number) {
+  return { ...viewOf(number, lesson.sides[number].stops.length - 1), show: [] };
 }
 
 function asking(title, name, question, before = []) {
@@ -62,12 +99,30 @@ function asking(title, name, question, before = []) {
 
 function judging(begin, name, question, side, isGoingOn) {
   const table = side === null ? [] : tableOf(side);
+  const answer = () => (isHidden() ? [hidden()] : verdict(begin, answers.get(name), question));
   return {
     judges: name,
     kind: "answer",
     of: [question, isGoingOn],
-    draw: () => [...table, ...(isGoingOn ? unanswered() : verdict(begin, answers.get(name), question))],
+    draw: () => [...table, ...(isGoingOn ? unanswered() : answer())],
+    says: "The answer.",
+    isAnswer: !isGoingOn,
   };
+}
+
+/** Whether the answer of this step has not been asked for yet. */
+function isHidden() {
+  return isPresented && !isRevealed;
+}
+
+function hidden() {
+  return h("p", {}, h("button", { type: "button", id: "reveal", onclick: reveal }, "Show the answer"));
+}
+
+function reveal() {
+  isRevealed = true;
+  draw();
+  byId("next").focus();
 }
 
 /** Takes another document of the lesson, and draws what has changed of the step that is shown. */
@@ -82,41 +137,48 @@ function update(found) {
 function frameOf(number) {
   if (frames[number] === null && (number > 0 || !["ready", "starting"].includes(phase))) {
     const side = lesson.sides[number];
-    const frame = h("iframe", { title: `the run: ${side.title}`, ...source.frameOf(side.side) });
+    const title = `the run: ${side.title}`;
+    const frame = h("iframe", { title, "data-side": side.side, ...source.frameOf(side.side) });
     const caption = h("figcaption", {}, side.title, h("span.here", {}, "◂ this step"));
     const figure = h("figure", { hidden: true }, caption, frame);
     byId("frames").append(figure);
-    frames[number] = { frame, figure, isReady: false, wanted: null, lasts: 0 };
+    frames[number] = { frame, figure, isReady: false, wanted: null, mark: null, lasts: 0 };
   }
   return frames[number];
 }
 
-function show(frame, at) {
-  if (at !== null && String(at) !== String(frame.wanted)) {
-    frame.wanted = at;
+function show(frame, view) {
+  if (view.at !== null && JSON.stringify(view) !== JSON.stringify(frame.wanted)) {
+    frame.wanted = view;
+    frame.mark = null;
     ask(frame);
   }
 }
 
 function ask({ frame, isReady, wanted }) {
   if (isReady && wanted !== null) {
-    frame.contentWindow.postMessage({ at: wanted }, "*");
+    frame.contentWindow.postMessage({ ...wanted, isPresented }, "*");
   }
 }
 
 function draw() {
   const step = steps[current];
-  const text = JSON.stringify([current, step.of]);
+  const text = JSON.stringify([current, isRevealed, step.of]);
   if (text !== drawn) {
     drawn = text;
     byId("lesson-step").replaceChildren(...step.draw());
+    setText(byId("lesson-says"), `Step ${current + 1} of ${steps.length}. ${step.says.trim().replaceAll("`", "")}`);
   }
+  setAttribute(document.documentElement, "data-step", current + 1);
+  setAttribute(document.documentElement, "data-kind", step.kind);
   lesson.sides.forEach((_, number) => drawFrame(step, number));
+  setAttribute(document.body, "data-views", frames.filter((each) => each !== null && !each.figure.hidden).length || null);
   shareScale();
   classroom?.show(forClass(step));
   setText(byId("progress"), `${current + 1} of ${steps.length}`);
   setAttribute(byId("back"), "disabled", current === 0);
   drawNext();
+  measure();
 }
 
 /** What the phones of a class show at a step. */
@@ -137,14 +199,67 @@ function forClass({ kind, headline = kind === "question" ? lesson.question : "",
 }
 
 function drawFrame(step, number) {
-  const frame = number < step.sides ? frameOf(number) : frames[number];
+  const view = step.views[number];
+  const frame = view === undefined ? frames[number] : frameOf(number);
   if (frame !== null) {
-    setAttribute(frame.figure, "hidden", number >= step.sides);
+    setAttribute(frame.figure, "hidden", view === undefined);
     setAttribute(frame.figure, "aria-current", step.side === number ? "step" : null);
-    if (step.side === number) {
-      show(frame, step.at);
+    if (view !== undefined) {
+      show(frame, view);
     }
   }
+}
+
+/** What depends on sizes: whether the words need the keyboard to scroll, and the line from them to the picture. */
+function measure() {
+  const words = byId("words");
+  setAttribute(words, "tabindex", words.scrollHeight > words.clientHeight ? 0 : null);
+  drawLine();
+}
+
+/** Draws a line from the headline of a step to the first part that proves it. */
+function drawLine() {
+  const step = steps[current];
+  const frame = step.kind === "moment" ? frames[step.side] : null;
+  const headline = byId("lesson-step").querySelector("h2");
+  const isDrawn = Boolean(frame?.mark && headline);
+  setAttribute(byId("line"), "hidden", !isDrawn);
+  if (isDrawn) {
+    const [from, to] = [headline.getBoundingClientRect(), placeOf(frame)];
+    const zoom = Number(getComputedStyle(document.body).getPropertyValue("--zoom"));
+    const [path, end] = from.top > to.bottom ? upwards(from, to) : sideways(from, to, frame);
+    setAttribute(byId("line").children[0], "d", path.map((each) => (typeof each === "number" ? each / zoom : each)).join(" "));
+    setAttribute(byId("line").children[1], "cx", end[0] / zoom);
+    setAttribute(byId("line").children[1], "cy", end[1] / zoom);
+  }
+}
+
+/** The place of the mark of a run, in this window. */
+function placeOf({ frame, mark }) {
+  const box = frame.getBoundingClientRect();
+  const border = (box.width - frame.clientWidth / frame.offsetWidth * box.width) / 2;
+  const scale = (box.width - 2 * border) / mark.of;
+  const [x, y] = [box.left + border, box.top + border];
+  return {
+    left: x + mark.left * scale, right: x + mark.right * scale, top: y + mark.top * scale, bottom: y + mark.bottom * scale,
+  };
+}
+
+/** To the left edge of a mark; a run that another one stands before is reached along the line of their names. */
+function sideways(from, to, { frame }) {
+  const first = byId("frames").querySelector("figure:not([hidden]) iframe").getBoundingClientRect();
+  const own = frame.getBoundingClientRect();
+  const [y, above] = [from.top + 10, own.top - 1];
+  const end = [to.left, Math.max(to.top, Math.min(y, to.bottom))];
+  const along = own.left > first.left ? ["L", first.left - 5, above, "L", own.left - 4, above] : [];
+  const gutter = own.left > first.left ? ["L", own.left - 4, end[1]] : ["L", first.left - 5, y];
+  return [["M", from.right, y, "L", first.left - 5, y, ...along, ...gutter, "L", ...end], end];
+}
+
+function upwards(from, to) {
+  const x = from.left + 12;
+  const end = [Math.max(to.left, Math.min(x, to.right)), to.bottom];
+  return [["M", x, from.top, "L", ...end], end];
 }
 
 /** Gives the timelines of the runs that are shown the scale of the longest of them. */
@@ -156,14 +271,10 @@ function shareScale() {
   }
 }
 
-/** Brings the run that the step is about into view; it is in view already if the runs are side by side. */
-function bringIntoView() {
-  byId("frames").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-}
-
 function drawNext() {
   const { asks, isAwaited } = steps[current];
-  const waits = isAwaited || asks !== undefined && !answers.has(asks) && classroom === null;
+  const isAsked = asks !== undefined && !answers.has(asks);
+  const waits = isAwaited || isAsked && !isPresented && classroom === null;
   setAttribute(byId("next"), "disabled", waits || current === steps.length - 1);
 }
 
@@ -234,8 +345,8 @@ function verdict(begin, answer, question) {
   if (question.right_choice === null && question.right_number === null) {
     return [h("p", {}, "This run does not answer the question; compare the reason with what you saw."), ...because];
   }
-  if (classroom !== null) {
-    return [h("p", {}, "It is: ", ...marked(String(right))), ...because];
+  if (answer === undefined || classroom !== null) {
+    return [h("p.right", {}, ...marked(String(right))), ...because];
   }
   const judged = isRight(question, answer)
     ? h("p.right", {}, "✓ That is right.")
@@ -266,21 +377,42 @@ function number(value) {
   return typeof value === "number" && !Number.isInteger(value) ? value.toFixed(1) : String(value ?? "");
 }
 
-function reading(explain, read) {
+function reading(read) {
   const names = { kafka: "Kafka", ours: "Understudy", kip: "", jira: "" };
-  const list = h("ul", {}, ...read.map(({ kind, where, why }) =>
+  return h("ul", {}, ...read.map(({ kind, where, why }) =>
     h("li", {}, `${names[kind]} `, h("code", {}, where), `: ${why}`)));
-  return [...paragraphs(explain), h("h2", {}, "To read"), list];
 }
 
 function move(steppingBy) {
+  if (steppingBy > 0 && byId("next").disabled || steppingBy < 0 && byId("back").disabled) {
+    return;
+  }
+  if (steppingBy > 0 && steps[current].isAnswer && isHidden()) {
+    reveal();
+    return;
+  }
   if (steppingBy > 0 && phase === "ready" && steps[current].asks === "predict") {
     begin();
   }
-  current = Math.max(0, Math.min(current + steppingBy, steps.length - 1));
+  current += steppingBy;
+  isRevealed = steppingBy < 0;
   draw();
-  bringIntoView();
-  byId("text").scrollTop = 0;
+  byId("words").scrollTop = 0;
+}
+
+/** Whether a key has a meaning of its own at an element: in an answer, on a button, or in words that scroll. */
+function isTaken(key, target) {
+  const isButton = key === " " && target.matches?.("button, a");
+  const isAnswer = target.matches?.("input") && !key.startsWith("Page");
+  return isButton || isAnswer || target === byId("words") && !["ArrowRight", "ArrowLeft"].includes(key);
+}
+
+function press(key) {
+  if (NEXT_KEYS.includes(key)) {
+    move(1);
+  } else if (BACK_KEYS.includes(key)) {
+    move(-1);
+  }
 }
 
 /** Lets the run begin; the next step waits for it in any case. */
@@ -292,19 +424,36 @@ async function begin() {
   }
 }
 
-window.addEventListener("message", (event) => {
-  const frame = frames.find((each) => each !== null && each.frame.contentWindow === event.source);
-  if (frame !== undefined && event.data?.isReady === true) {
+window.addEventListener("message", ({ source: from, data }) => {
+  const frame = frames.find((each) => each !== null && each.frame.contentWindow === from);
+  if (frame === undefined) {
+    return;
+  }
+  if (data?.isReady === true) {
     frame.isReady = true;
     ask(frame);
-  } else if (frame !== undefined && Number.isFinite(event.data?.lasts)) {
-    frame.lasts = event.data.lasts;
+  } else if (Array.isArray(data?.shown)) {
+    frame.mark = data.mark;
+    drawLine();
+  } else if (Number.isFinite(data?.lasts)) {
+    frame.lasts = data.lasts;
     shareScale();
+  } else if (typeof data?.key === "string") {
+    press(data.key);
+  }
+});
+window.addEventListener("keydown", (event) => {
+  const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey && !event.shiftKey;
+  if (isPlain && [...NEXT_KEYS, ...BACK_KEYS].includes(event.key) && !isTaken(event.key, event.target)) {
+    event.preventDefault();
+    press(event.key);
   }
 });
 byId("next").addEventListener("click", () => move(1));
 byId("back").addEventListener("click", () => move(-1));
-window.addEventListener("resize", bringIntoView);
+window.addEventListener("resize", measure);
+new ResizeObserver(measure).observe(byId("frames"));
+setAttribute(document.body, "data-present", isPresented);
 setText(byId("lesson-number"), `Lesson ${lesson.number || ""} · ${lesson.minutes} minutes · ${lesson.source}`);
 setText(byId("lesson-title"), lesson.title);
 document.title = `${lesson.title} · Understudy`;

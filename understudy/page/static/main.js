@@ -6,6 +6,7 @@ import { ClusterView } from "#cluster";
 import { Commands } from "#commands";
 import { Completeness } from "#completeness";
 import { byId, h, setAttribute, setText } from "#dom";
+import { Evidence, foldPanels, partitionShown, present, splitPartition } from "#evidence";
 import { GridView } from "#grid";
 import { GroupsView } from "#groups";
 import { History } from "#history";
@@ -54,9 +55,16 @@ class RunPage {
     );
     this._clients = new ClientsView(this._history, this._catalogue, this.player);
     this._inside = new InsideView(this._history, this.player, this._completeness);
+    this.evidence = new Evidence(this.player, (report) => {
+      if (isFramed()) {
+        window.parent.postMessage(report, "*");
+      }
+    });
     this._drawn = -1;
     this._linked = { text: "", at: 0 };
     this._awaited = null;
+    /** The parts and the partition that are shown with the record that is awaited. */
+    this._wanted = { show: [], partition: null };
     this._isShown = false;
     /** Whether all records are there, but for those that a live run will have. */
     this._isRead = false;
@@ -177,18 +185,31 @@ class RunPage {
     }
     document.body.classList.add("framed");
     window.addEventListener("message", (event) => {
-      if (event.source === window.parent && Array.isArray(event.data?.at)) {
-        this._awaited = event.data.at;
-        this._showAwaited();
-      } else if (event.source === window.parent && event.data?.at === "edge") {
-        this._awaited = null;
-        this.player.toEdge();
-      } else if (event.source === window.parent && Number.isFinite(event.data?.atLeast)) {
-        this.timeline.showAtLeast(event.data.atLeast);
+      if (event.source === window.parent) {
+        this._obey(event.data ?? {});
       }
     });
     window.parent.postMessage({ isReady: true }, "*");
     this._reportLength();
+  }
+
+  _obey({ at, show = [], partition = null, atLeast, isPresented }) {
+    if (at !== undefined) {
+      foldPanels();
+      this._wanted = { show, partition: partition === null ? null : splitPartition(partition) };
+    }
+    if (Array.isArray(at)) {
+      this._awaited = at;
+      this._showAwaited();
+    } else if (at === "edge") {
+      this._awaited = null;
+      this.player.toEdge();
+    } else if (Number.isFinite(atLeast)) {
+      this.timeline.showAtLeast(atLeast);
+    }
+    if (isPresented === true) {
+      present();
+    }
   }
 
   /** Report to the lesson around this page how long the run lasts: it gives the runs that it compares one scale. */
@@ -207,11 +228,11 @@ class RunPage {
     const hasAll = this._isRead && !this.player.isLive;
     if (at !== null && (hasAll || this._catalogue.numberOf(...at) >= 0)) {
       this._awaited = null;
-      this._show({ at, us: null, partition: null });
+      this._show({ at, us: null, ...this._wanted });
     }
   }
 
-  _show({ at, us, partition }) {
+  _show({ at, us, partition, show = [] }) {
     this.player.grew();
     const n = at === null ? -1 : this._catalogue.numberOf(...at);
     if (n >= 0) {
@@ -225,11 +246,17 @@ class RunPage {
     } else {
       this.player.toRecord(this._beginning());
     }
+    const proved = partitionShown(show);
     if (partition !== null) {
       this._grid.choose(...partition);
+    } else if (proved !== null) {
+      this._grid.choose(...splitPartition(proved));
     }
+    this.evidence.show(show);
+    this.player.version += 1;
     if (at !== null && n < 0 && !this._isRead) {
       this._awaited = at;
+      this._wanted = { show, partition };
     } else if (at !== null && n < 0) {
       setText(byId("status"), `The link names a record that this run does not have: ${at.join(".")}`);
     }
@@ -261,6 +288,7 @@ class RunPage {
     }
     if (isChanged) {
       this._cluster.drawLines();
+      this.evidence.draw();
     }
   }
 
@@ -347,7 +375,7 @@ class RunPage {
   }
 
   _link(n) {
-    return linkTo(n > 0 ? this._history.recordAt(n - 1) : null, this._grid.chosen);
+    return linkTo(n > 0 ? this._history.recordAt(n - 1) : null, this._grid.chosen, this.evidence.names);
   }
 
   copyLink() {
