@@ -4,6 +4,7 @@ import { byId, h, marked, setAttribute, setText } from "#dom";
 import { partitionShown } from "#evidence";
 import { openClass } from "#lesson_class";
 import { openLesson } from "#lesson_source";
+import { runsOf } from "#lesson_runs";
 
 /** Asks the frame for the newest moment of its run. */
 const EDGE = "edge";
@@ -41,10 +42,10 @@ function stepsOf() {
     { kind: "question", of: [question, intro], draw: () => [...paragraphs(question), ...paragraphs(intro)] },
     asking("Predict", "predict", predict),
     ...one.stops.map((stop, place) => stopStep(0, place, isGoingOn && stop.record === null)),
-    { ...judging("You predicted", "predict", predict, one, isGoingOn), views: [last], side: 0 },
+    { ...judging("You predicted", "predict", predict, [one], isGoingOn), views: [last], side: 0 },
     ...other.stops.map((_, place) => stopStep(1, place, false)),
-    { ...asking("Check", "check", check, tableOf(other)), views: both },
-    { ...judging("You answered", "check", check, null, isGoingOn), views: both },
+    { ...asking("Check", "check", check, lesson.sides), views: both },
+    { ...judging("You answered", "check", check, lesson.sides, isGoingOn), views: both },
     { kind: "read", of: [explain], draw: () => paragraphs(explain) },
     { kind: "read", of: ["To read", read], draw: () => [h("h2", {}, "To read"), reading(read)] },
     ...(phase === "over" ? [] : [exercise()]),
@@ -91,20 +92,19 @@ function lastView(number) {
   return { ...viewOf(number, lesson.sides[number].stops.length - 1), show: [] };
 }
 
-function asking(title, name, question, before = []) {
+function asking(title, name, question, sides = []) {
   const { question: text, choices } = question;
-  const draw = () => [...before, ...questionForm(title, name, question)];
+  const draw = () => [...(sides.length > 0 ? runsOf(sides) : []), ...questionForm(title, name, question)];
   return { kind: name, of: [text, choices], draw, asks: name };
 }
 
-function judging(begin, name, question, side, isGoingOn) {
-  const table = side === null ? [] : tableOf(side);
+function judging(begin, name, question, sides, isGoingOn) {
   const answer = () => (isHidden() ? [hidden()] : verdict(begin, answers.get(name), question));
   return {
     judges: name,
     kind: "answer",
     of: [question, isGoingOn],
-    draw: () => [...table, ...(isGoingOn ? unanswered() : answer())],
+    draw: () => [...runsOf(sides), ...(isGoingOn ? unanswered() : answer())],
     says: "The answer.",
     isAnswer: !isGoingOn,
   };
@@ -359,22 +359,6 @@ function isRight(question, answer) {
     return answer === question.right_choice;
   }
   return Math.abs(answer - question.right_number) <= Math.abs(question.right_number) * question.within / 100;
-}
-
-function tableOf(side) {
-  if (side.table.length === 0) {
-    return [];
-  }
-  const names = Object.keys(side.table[0]);
-  const rows = side.table.map((row) => h("tr", {}, ...names.map((name) => h("td", {}, number(row[name])))));
-  const head = h("tr", {}, ...names.map((name) => h("th", { scope: "col" }, name.replaceAll("_", " "))));
-  const by = side.measured_by === "" ? [] : [h("p.faint", {}, `Computed by ${side.measured_by}.`)];
-  const table = h("table", {}, head, ...rows);
-  return [...by, h("div.table", { tabindex: 0, role: "group", "aria-label": side.title }, table)];
-}
-
-function number(value) {
-  return typeof value === "number" && !Number.isInteger(value) ? value.toFixed(1) : String(value ?? "");
 }
 
 function reading(read) {

@@ -23,7 +23,8 @@ from understudy.trials.lessons.measurements import (
     value_of,
 )
 from understudy.trials.lessons.running import PROCESSES, LessonNotShown, SideRun
-from understudy.trials.lessons.sweeping import SweepRow
+from understudy.trials.lessons.sweep_plots import draw_sweeps
+from understudy.trials.lessons.sweeping import SweepRow, command_options, kept_run, prefix_of_runs
 
 VERSION: Final = 1
 """The version of the JSON."""
@@ -50,6 +51,22 @@ class PreparedStop(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class PreparedRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of a sweep, as the page shows them.
+
+    Attributes:
+        plot: SVG of the runs of this side, and of the sides before it, on one axis.
+        prefix: the part of their names that all of them share; the rest is the seed of a run.
+        opened_by: the command that makes and opens one of them, with `SEED` and `RUN` in place of its seed and name.
+        kept: the run of median outage, whose page is beside the text.
+    """
+
+    plot: str
+    prefix: str
+    opened_by: str
+    kept: str
+
+
 class PreparedSide(msgspec.Struct, frozen=True, kw_only=True):
     """One of the two runs.
 
@@ -58,6 +75,7 @@ class PreparedSide(msgspec.Struct, frozen=True, kw_only=True):
         world: `simulated` or `processes`.
         run: the folder with its event logs.
         table: of a sweep: its runs, shortest outage first.
+        runs: how the page shows the table; None if the side is no sweep.
     """
 
     side: str
@@ -69,6 +87,7 @@ class PreparedSide(msgspec.Struct, frozen=True, kw_only=True):
     table: tuple[SweepRow, ...] = ()
     measured_by: str = ""
     """The program that computed the table of a sweep that was run now: Spark or Python."""
+    runs: PreparedRuns | None = None
 
 
 class PreparedQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,8 +231,9 @@ def _written(
                     numbers=numbers[side],
                     table=run.table,
                     measured_by=run.measured_by,
+                    runs=_runs(lesson, runs[: place + 1]),
                 )
-                for side, run in zip(SIDES, runs, strict=True)
+                for place, (side, run) in enumerate(zip(SIDES, runs, strict=True))
             ),
             check=_question(lesson.check, filled, value, is_strict),
             explain=filled(lesson.explain),
@@ -222,6 +242,20 @@ def _written(
         )
     except BadValue as bad:
         raise LessonNotShown(f"{lesson.name}: {bad}") from None
+
+
+def _runs(lesson: Lesson, sides: Sequence[SideRun]) -> PreparedRuns | None:
+    """Return the runs of the last of some sides, drawn with the runs of the sides before it."""
+    side = sides[-1]
+    plan = lesson.sweep if len(sides) == 1 else lesson.other.sweep
+    if plan is None or not side.table:
+        return None
+    return PreparedRuns(
+        plot=draw_sweeps([(each.title, each.table) for each in sides]),
+        prefix=prefix_of_runs(side.table),
+        opened_by=f"understudy sweep {command_options(plan)} --seed SEED --dir runs && understudy watch runs/RUN",
+        kept=kept_run(side.table),
+    )
 
 
 def find_stops(stops: Sequence[Stop], records: Sequence[Envelope], value: Callable[[str], Any]) -> dict[str, AtStop]:

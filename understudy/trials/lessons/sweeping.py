@@ -84,9 +84,24 @@ def run_sweep(plan: SweepPlan, seed: int, folder: Path) -> Path:
 
 def keep_median(runs: Path, table: SweepTable) -> None:
     """Move the event logs of the run of median outage out of the folder `runs`, to beside it, and delete the rest."""
-    chosen = table.rows[(len(table.rows) - 1) // 2]
-    (runs / chosen.run).rename(runs.with_name("events"))
+    (runs / kept_run(table.rows)).rename(runs.with_name("events"))
     shutil.rmtree(runs)
+
+
+def kept_run(rows: Sequence[SweepRow]) -> str:
+    """Return the name of the run of median outage, which is the one whose event logs are kept."""
+    return rows[(len(rows) - 1) // 2].run
+
+
+def prefix_of_runs(rows: Sequence[SweepRow]) -> str:
+    """Return what the names of all runs begin with; what follows is the seed of a run."""
+    return rows[0].run.removesuffix(rows[0].run.rpartition("-")[2])
+
+
+def command_options(plan: SweepPlan) -> str:
+    """Return the options of `understudy sweep` that make one run of a sweep, without its seed."""
+    timeout_ms = int(plan.session.ms)
+    return f"--brokers {plan.brokers} --partitions {plan.partitions} --session-timeout-ms {timeout_ms} --repeat 1"
 
 
 def measure_in_python(sweeps: Sequence[Path]) -> list[SweepTable]:
