@@ -29,13 +29,11 @@ th, td { padding: .2rem 1.2rem .2rem 0; text-align: left; border-bottom: 1px sol
 .numbers { width: 100%; } .numbers :is(th, td):not(:first-child) { text-align: right; }
 td small { color: var(--faint); display: block; } .wide { overflow-x: auto; }
 code, pre { font-size: .9em; } pre, p code { overflow-wrap: anywhere; } pre { white-space: pre-wrap; }
-figure { margin: 0; } .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem; }
-ul.legend { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.4rem; }
-.legend svg { vertical-align: middle; } svg { max-width: 100%; height: auto; } svg.defs { position: absolute; }
-svg text { fill: var(--text); font-family: system-ui, sans-serif; font-size: 12px; }
-svg text.title { font-size: 14px; font-weight: 600; } svg text.tick { fill: var(--faint); font-size: 11px; }
-.grid { stroke: var(--grid); } .axis { stroke: var(--faint); } .line { fill: none; stroke-width: 2; }
-.bar { stroke: var(--back); } .hatch { stroke: var(--back); stroke-width: 2; } td rect { fill: var(--s1); }
+figure { margin: 0; } .panels { display: grid; gap: 2rem 2.5rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); }
+svg { max-width: 100%; } .plot { display: block; font-variant-numeric: tabular-nums; }
+.plot a:hover circle { fill-opacity: 1; stroke: var(--text); stroke-width: 2px; } td rect { fill: var(--s1); }
+summary { cursor: pointer; } tr:has(:target) { background: var(--grid); }
 """
 
 

@@ -36,6 +36,7 @@ from understudy.history.compare.statistics import (
     smallest_p,
 )
 from understudy.history.metrics.metrics import nearest_rank
+from understudy.history.plots.distribution import MOST_OF_GROUP
 
 PERCENTS = (50, 90, 99)
 SIGNIFICANT = 0.05
@@ -101,6 +102,8 @@ class GroupSummary:
     """By the name of the quantity, like the next two fields."""
     curves: Mapping[str, tuple[tuple[int, float], ...]]
     """Values in order, and the share of values up to each: at most `CURVE_POINTS`."""
+    shown: Mapping[str, tuple[RunValue, ...]]
+    """The values in order, each with its run; only the `WORST` largest if there are more than `MOST_OF_GROUP`."""
     medians: Mapping[str, tuple[int, ...]]
     """The median of each bootstrap sample; empty if the median has no interval."""
     mean_phases_ms: Mapping[str, float]
@@ -110,6 +113,15 @@ class GroupSummary:
     """As in `Comparison`, of this group alone."""
     changes: Mapping[str, MetricChange] = field(default_factory=dict)
     """The changes of quantities that can be compared; `assemble` adds them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunValue:
+    """A value, and the run that it comes from. `value` is as in `ValueDistribution`, `opened_by` as in `WorstRun`."""
+
+    run: str
+    opened_by: str
+    value: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +208,7 @@ def summarize(group: RunGroup) -> GroupSummary:
         doubtful=group.doubtful,
         distributions={name: distribution for name, (distribution, _) in samples.items()},
         curves={name: _curve(group.values(name)) for name in samples},
+        shown={name: _shown(group, name) for name in samples},
         medians={name: medians for name, (_, medians) in samples.items()},
         mean_phases_ms=group.mean_phases_ms(),
         leaderless_s_by_cause=group.leaderless_s_by_cause(),
@@ -305,6 +318,16 @@ def _curve(values: Sequence[int]) -> tuple[tuple[int, float], ...]:
     every = -(-len(values) // CURVE_POINTS) or 1
     places = sorted({*range(every - 1, len(values), every), len(values) - 1} - {-1})
     return tuple((values[place], (place + 1) / len(values)) for place in places)
+
+
+def _shown(group: RunGroup, quantity: str) -> tuple[RunValue, ...]:
+    found = [
+        RunValue(run=run.run, opened_by=run.opened_by, value=value)
+        for run in group.runs
+        for value in run.values[quantity]
+    ]
+    found.sort(key=lambda each: (each.value, each.run))
+    return tuple(found if len(found) <= MOST_OF_GROUP else found[-WORST:])
 
 
 def _worst(group: RunGroup, quantity: str) -> tuple[WorstRun, ...]:

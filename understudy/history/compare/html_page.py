@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -16,13 +16,12 @@ from understudy.history.compare.comparison import (
     Comparison,
     GroupSummary,
     MetricChange,
+    RunValue,
 )
 from understudy.history.compare.groups import QUANTITIES, Quantity, assignments
 from understudy.history.compare.pictures import (
     distributions,
     leaderless_by_cause,
-    legend,
-    patterns,
     stacked_phases,
 )
 from understudy.history.compare.statistics import CONFIDENCE, RESAMPLES, runs_needed
@@ -38,6 +37,7 @@ from understudy.history.compare.text_page import (
     size,
 )
 from understudy.history.metrics.metric_tables import PHASES
+from understudy.history.plots.names import short_names
 from understudy.history.writing import Html, counted, element, joined, note, page, table
 
 DRAWN_GROUPS = 24
@@ -53,13 +53,13 @@ def html_page(comparison: Comparison) -> str:
     """Return the page."""
     return page(
         f"Failovers by {', '.join(comparison.by)}",
-        patterns(),
         f"{size(comparison)}. {_baseline(comparison)}",
         *_incomplete(comparison),
-        *_pictures(comparison),
+        *_pictures(comparison, _links(comparison)),
         element("h2", "Numbers"),
         *(_table(comparison, quantity) for quantity in QUANTITIES),
         *_worst(comparison),
+        *_runs(comparison),
         element("h2", "Method"),
         _method(comparison),
     )
@@ -78,28 +78,65 @@ def _incomplete(comparison: Comparison) -> Iterator[Html]:
         yield table(("run", "first evidence of missing records", "all of them"), islice(rows, SHOWN_INCOMPLETE))
 
 
-def _pictures(whole: Comparison) -> Iterator[str]:
+def _pictures(whole: Comparison, links: Mapping[str, str]) -> Iterator[str]:
     comparison = replace(whole, groups=whole.groups[:DRAWN_GROUPS])
     if left_out := len(whole.groups) - len(comparison.groups):
         yield f"The pictures show the first {DRAWN_GROUPS} groups; {left_out:,} more are below."
     yield element("h2", "Distributions")
     yield note(
-        "Each line is the share of a group's values that are at most the value below it: the further to the left, the "
-        "shorter."
+        "Each dot is one value, and leads to its run in the table of runs. The line is the median. If there are more "
+        "values than dots could show, each line is the share of a group's values that are at most the value below it, "
+        "and only the largest values are dots."
     )
-    yield legend(comparison)
-    panels = filter(None, (distributions(comparison, quantity) for quantity in QUANTITIES))
+    panels = filter(None, (distributions(comparison, quantity, links) for quantity in QUANTITIES))
     yield element("div", joined(element("figure", panel) for panel in panels), class_="panels")
     yield element("h2", "Phases of a failover")
     yield note(
         "Means, because means of the parts add up to the mean of the whole. The second picture leaves detection out, "
-        "which is mostly the session timeout."
+        "which is mostly the session timeout. A part that is too short to be seen is drawn half a per cent wide."
     )
-    yield stacked_phases(comparison, PHASES, "All phases")
-    yield stacked_phases(comparison, PHASES[1:], "Without detection")
+    pictures = [stacked_phases(comparison, PHASES, "All phases")]
+    pictures.append(stacked_phases(comparison, PHASES[1:], "Without detection"))
+    yield element("div", joined(element("figure", picture) for picture in pictures), class_="panels")
     yield element("h2", "Partitions without a leader")
-    yield note("Behind each bar: the mean, and the number of runs.")
+    yield note("By what ended the controller; at the right of each group the number of its runs.")
     yield leaderless_by_cause(comparison)
+
+
+def _links(comparison: Comparison) -> dict[str, str]:
+    """Return the address of each run in the table of runs, by its id."""
+    return {run.run: f"#run-{place}" for place, (run, _) in enumerate(_shown_runs(comparison))}
+
+
+def _shown_runs(comparison: Comparison) -> list[tuple[RunValue, GroupSummary]]:
+    """Return the runs that are dots, longest outage first, with their groups; runs without an outage come last."""
+    found: dict[str, tuple[RunValue, GroupSummary]] = {}
+    for quantity in ("outage", *(each.name for each in QUANTITIES)):
+        for group in comparison.groups:
+            for run in reversed(group.shown[quantity]):
+                is_outage = quantity == "outage"
+                found.setdefault(run.run, (run if is_outage else replace(run, value=-1), group))
+    return sorted(found.values(), key=lambda each: (-each[0].value, each[0].run))
+
+
+def _runs(comparison: Comparison) -> Iterator[Html]:
+    """Yield the table of the runs that are dots in the pictures, longest outage first."""
+    shown = _shown_runs(comparison)
+    outage = next(quantity for quantity in QUANTITIES if quantity.name == "outage")
+    short = short_names(run.run for run, _ in shown)
+    rows = (
+        (
+            element("span", short[run.run], id=f"run-{place}", title=run.run),
+            name(group.key),
+            number(run.value if run.value >= 0 else None, outage),
+            element("code", run.opened_by),
+        )
+        for place, (run, group) in enumerate(shown)
+    )
+    yield element("h2", "Runs")
+    head = ("run", "group", f"longest {outage.name}, {outage.unit}", "opened by")
+    summary = element("summary", f"The {counted(len(shown), 'run')} that the pictures name, longest outage first")
+    yield element("details", summary, table(head, rows))
 
 
 def _table(comparison: Comparison, quantity: Quantity) -> str:

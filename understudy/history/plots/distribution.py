@@ -60,7 +60,7 @@ class Group:
     Attributes:
         n: the number of values.
         dots: the values in order; only the largest ones if there are more than `n`.
-        curve: values in order, and the share of values up to each; empty if `dots` has all values.
+        curve: values in order, and the share of values up to each; may be empty if `dots` has all values.
         median: None if there are no values.
         median_said: the median as text.
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from understudy.history.plots.axis import Axis
-from understudy.history.writing import Html, element
+from understudy.history.writing import Html, cut, element
 
 SERIES: Final = ("#0072b2", "#d55e00", "#009e73", "#a6408f", "#8a6d00", "#4d4d4d")
 """Colours on light pages that do not set `--s1` to `--s6`. Further series repeat them."""
@@ -18,8 +18,9 @@ NAME_PX: Final = 13
 TICK_PX: Final = 12
 AXIS_PX: Final = 38
 """Height of the ticks and the name of an axis."""
-_MOST_CHARACTERS: Final = 34
-"""Maximum length of a name in a picture; it leaves room for a number beside it on a telephone."""
+_LINE_CHARACTERS: Final = 48
+"""Number of characters that fit beside each other on a telephone."""
+_LEAST_CHARACTERS: Final = 12
 
 
 def colour(series: int) -> str:
@@ -64,12 +65,12 @@ def heading(name: str, beside: str, y: float, *, swatch: str = "", indent: int =
     Args:
         indent: pixels before the name, for something else than a square.
     """
-    cut = name if len(name) <= _MOST_CHARACTERS else f"{name[: _MOST_CHARACTERS - 1]}…"
+    short = cut(name, max(_LEAST_CHARACTERS, _LINE_CHARACTERS - len(beside)))
     if swatch:
         yield element("rect", x=0, y=_px(y - 9), width=10, height=10, rx=2, fill=swatch)
-    whole = (element("title", name),) if cut != name else ()
+    whole = (element("title", name),) if short != name else ()
     yield element(
-        "text", *whole, cut, x=16 if swatch else indent, y=_px(y), font_size=NAME_PX, font_weight=600, fill=TEXT
+        "text", *whole, short, x=16 if swatch else indent, y=_px(y), font_size=NAME_PX, font_weight=600, fill=TEXT
     )
     yield text(beside, "100%", y, anchor="end", fill=FAINT)
 
