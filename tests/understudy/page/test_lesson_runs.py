@@ -35,9 +35,9 @@ def test_the_answer_shows_the_runs_of_one_side_and_the_check_those_of_both(page:
     page.locator("input[type=number]").fill("99")
     while not page.locator("[data-part=runs]").is_visible():
         page.locator("#next").click()
-    expect(page.locator("circle")).to_have_count(100)
+    expect(page.locator(".runs circle")).to_have_count(100)
     open_check(page, file)
-    expect(page.locator("circle")).to_have_count(200)
+    expect(page.locator(".runs circle")).to_have_count(200)
     expect(page.get_by_role("img", name="Distribution of outage in ms")).to_be_visible()
 
 

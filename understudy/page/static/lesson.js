@@ -46,14 +46,14 @@ function stepsOf() {
     ...other.stops.map((_, place) => stopStep(1, place, false)),
     { ...asking("Check", "check", check, lesson.sides), views: both },
     { ...judging("You answered", "check", check, lesson.sides, isGoingOn), views: both },
-    { kind: "read", of: [explain], draw: () => paragraphs(explain) },
-    { kind: "read", of: ["To read", read], draw: () => [h("h2", {}, "To read"), reading(read)] },
+    { kind: "read", of: [explain], draw: () => paragraphs(explain), says: "The explanation." },
+    { kind: "read", of: ["To read", read], draw: () => reading(read) },
     ...(phase === "over" ? [] : [exercise()]),
   ].map((step) => ({ says: step.of[0], side: null, views: [], ...step }));
 }
 
 function exercise() {
-  return { kind: "exercise", of: [lesson.exercise, phase], draw: ownHands, views: [{ at: EDGE }], side: 0 };
+  return { kind: "read", of: [lesson.exercise, phase], draw: ownHands, views: [{ at: EDGE }], side: 0 };
 }
 
 function stopStep(number, place, isAwaited) {
@@ -192,7 +192,7 @@ function forClass({ kind, headline = kind === "question" ? lesson.question : "",
     kind,
     headline,
     question: name === null ? null : { name, text, choices, unit },
-    right: judges === undefined || value === null
+    right: judges === undefined || value === null || isHidden()
       ? null
       : { value, within: choices.length > 0 ? 0 : Math.abs(value) * within / 100 },
   };
@@ -273,8 +273,7 @@ function shareScale() {
 
 function drawNext() {
   const { asks, isAwaited } = steps[current];
-  const isAsked = asks !== undefined && !answers.has(asks);
-  const waits = isAwaited || isAsked && !isPresented && classroom === null;
+  const waits = isAwaited || asks !== undefined && !answers.has(asks) && !isPresented && classroom === null;
   setAttribute(byId("next"), "disabled", waits || current === steps.length - 1);
 }
 
@@ -345,8 +344,8 @@ function verdict(begin, answer, question) {
   if (question.right_choice === null && question.right_number === null) {
     return [h("p", {}, "This run does not answer the question; compare the reason with what you saw."), ...because];
   }
-  if (answer === undefined || classroom !== null) {
-    return [h("p.right", {}, ...marked(String(right))), ...because];
+  if (classroom !== null || answer === undefined) {
+    return [h("p", {}, "It is: ", ...marked(String(right))), ...because];
   }
   const judged = isRight(question, answer)
     ? h("p.right", {}, "✓ That is right.")
@@ -363,8 +362,9 @@ function isRight(question, answer) {
 
 function reading(read) {
   const names = { kafka: "Kafka", ours: "Understudy", kip: "", jira: "" };
-  return h("ul", {}, ...read.map(({ kind, where, why }) =>
+  const list = h("ul", {}, ...read.map(({ kind, where, why }) =>
     h("li", {}, `${names[kind]} `, h("code", {}, where), `: ${why}`)));
+  return [h("h2", {}, "To read"), list];
 }
 
 function move(steppingBy) {
