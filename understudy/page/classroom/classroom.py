@@ -95,6 +95,8 @@ class PhoneDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The data that a phone shows.
 
     Attributes:
+        version: rises with each change of what all phones show, so that a phone can leave out an answer that an event
+            has overtaken.
         step: None until the teacher's page has been opened.
         is_open: whether votes on the step's question are taken now.
         yours: the vote of this phone.
@@ -102,6 +104,7 @@ class PhoneDocument(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     title: str
+    version: int
     step: Step | None
     is_open: bool
     yours: float | None
@@ -218,6 +221,7 @@ class Classroom:
         shown = votes if votes is not None and votes.is_revealed else None
         return PhoneDocument(
             title=self._title,
+            version=self.version,
             step=self._step,
             is_open=self._open_votes() is not None,
             yours=yours,

@@ -198,14 +198,15 @@ function inWords({ choices, unit }, { answered, counts, median, right, are_right
   if (answered === 0) {
     return "There are no answers.";
   }
+  const said = answered === 1 ? "1 answer" : `${answered} answers`;
   const judged = areRight === null ? "" : `, ${areRight} of them right`;
   if (choices.length === 0) {
     const wanted = right === null ? "" : `; the right answer is ${short(right.value)} ${unit}`;
-    return `${answered} answers${judged}. Median ${short(median)} ${unit}${wanted}.`;
+    return `${said}${judged}. Median ${short(median)} ${unit}${wanted}.`;
   }
   const most = Math.max(...counts);
   const chosen = counts.flatMap((count, number) => (count === most ? [number + 1] : []));
-  return `${answered} answers${judged}. Most, ${most}, for answer ${chosen.join(" and ")}.`;
+  return `${said}${judged}. Most, ${most}, for answer ${chosen.join(" and ")}.`;
 }
 
 function short(number) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,9 +12,11 @@ from typing import NamedTuple
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from tests.browser import SCREENSHOTS
+from tests.understudy.page.classroom.steps import BEGIN, CHECK, MOMENT, PREDICT
+from understudy.page.classroom.class_server import ClassServer
 
 pytestmark = pytest.mark.xdist_group("browser class")
 
@@ -52,13 +55,18 @@ def opened(browser: Browser, address: str, **settings: object) -> Iterator[Page]
     context = browser.new_context(reduced_motion="reduce", **settings)  # type: ignore[arg-type]  # its keywords have many types
     errors: list[str] = []
     page = context.new_page()
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    # A request that fails because a test ends the class, or gives a wrong code, is no error of the page.
+    page.on("console", lambda message: errors.append(message.text) if _is_error(message) else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(address)
     expect(page.locator("body")).to_have_attribute("data-ready", "true")
     yield page
     context.close()
     assert errors == []
+
+
+def _is_error(message: ConsoleMessage) -> bool:
+    return message.type == "error" and not re.search("ERR_CONNECTION|ERR_INCOMPLETE|status of 401", message.text)
 
 
 def is_readable(phone: Page) -> None:
@@ -140,3 +148,49 @@ def test_a_phone_without_a_camera_joins_with_the_address_and_the_code(browser: B
         expect(phone.locator("#title")).to_contain_text("The controller dies")
         expect(phone.locator("#join")).to_be_hidden()
         is_readable(phone)
+
+
+def test_a_wrong_code_is_said_and_the_right_one_then_joins(browser: Browser) -> None:
+    with (
+        ClassServer("The zombie", ("127.0.0.1", 0)) as server,
+        opened(browser, f"{server.address}#wrong", **SMALL) as phone,
+    ):
+        expect(phone.locator("#trouble")).to_have_text("That is not the code of this class.")
+        phone.locator("#code").fill(server.code)
+        phone.get_by_role("button", name="Join").click()
+        expect(phone.locator("#moment")).to_contain_text("The class begins soon.")
+        expect(phone.locator("#trouble")).to_have_text("")
+
+
+def test_a_phone_says_that_the_class_is_gone_and_joins_the_next_one_at_its_address(browser: Browser) -> None:
+    with ClassServer("The zombie", ("127.0.0.1", 0)) as server:
+        server.show(BEGIN)
+        server.show(MOMENT)
+        stack = ExitStack()
+        phone = stack.enter_context(opened(browser, server.url, **SMALL))
+        expect(phone.locator("#moment")).to_contain_text("The controller dies.")
+    with stack:
+        expect(phone.locator("#trouble")).to_contain_text("Trying again")
+        port = int(server.address.rstrip("/").rpartition(":")[2])
+        with ClassServer("The leader", ("127.0.0.1", port)) as again:
+            again.show(PREDICT)
+            expect(phone.locator("#trouble")).to_have_text("That is not the code of this class.")
+            phone.locator("#code").fill(again.code)
+            phone.get_by_role("button", name="Join").click()
+            expect(phone.locator("#title")).to_have_text("The leader")
+            expect(phone.locator("input[type=radio]")).to_have_count(3)
+
+
+def test_an_event_about_another_step_leaves_a_typed_number_only_if_it_is_the_same_question(browser: Browser) -> None:
+    with ClassServer("The zombie", ("127.0.0.1", 0)) as server:
+        server.show(CHECK)
+        with opened(browser, server.url, **SMALL) as phone, opened(browser, server.url, **SMALL) as other:
+            phone.locator("#number").fill("12")
+            send(other, 700)
+            expect(phone.locator("#number")).to_have_value("12")
+            server.show(PREDICT)
+            phone.locator("input[type=radio]").nth(2).check()
+            expect(phone.locator("#said")).to_contain_text("Sent")
+            server.show(CHECK)
+            expect(phone.locator("#number")).to_have_value("")
+            expect(other.locator("#number")).to_have_value("700")

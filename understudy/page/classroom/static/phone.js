@@ -17,6 +17,8 @@ async function start() {
   code = decodeURIComponent(location.hash.slice(1)).trim().toLowerCase();
   stream?.close();
   clearTimeout(again);
+  now = null;
+  drawn = "";
   if (code === "") {
     ask("");
     return;
@@ -86,6 +88,9 @@ async function vote(answer) {
 }
 
 function draw(found) {
+  if (now !== null && found.version < now.version) {
+    return; // the answer to a vote, which an event has overtaken
+  }
   now = found;
   const { title, step, is_open: isOpen, tally } = now;
   setText(byId("title"), title);
