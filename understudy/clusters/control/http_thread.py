@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from understudy.clusters.cluster import ClusterError
+from understudy.clusters.control.bounded_connections import BoundedH11
 
 ANY_PORT: Final = ("127.0.0.1", 0)
 _START_TIMEOUT_S: Final = 10.0
@@ -37,7 +38,8 @@ class HttpThread:
         name: the name of the thread.
         beside: runs in the same event loop while the server does, and is cancelled at its end.
         before_end: is called in that loop when the server is asked to end, so that endless answers can end.
-        most_connections: the number of open connections from which on requests are answered with 503.
+        most_connections: the number of open connections from which on requests are answered with 503. Some more are
+            accepted, and further ones closed.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class HttpThread:
             uvicorn.Config(
                 application,
                 loop="asyncio",
-                http="h11",
+                http=BoundedH11,
                 ws="none",
                 lifespan="off",
                 log_config=None,
