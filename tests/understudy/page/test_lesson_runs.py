@@ -58,7 +58,7 @@ def test_a_key_shows_the_table_in_place_of_the_picture_and_the_picture_again(pag
 
 def test_a_dot_says_its_phases_and_the_command_that_opens_its_run(page: Page, file: Path) -> None:
     open_check(page, file)
-    dot = page.locator("circle[data-run$='-kill-7']").first
+    dot = page.locator(".runs circle[data-run$='-kill-7']").first
     dot.dispatch_event("click")
     chosen = page.locator(".runs .chosen")
     expect(chosen).to_contain_text("Run 7 of session timeout 3 s")
