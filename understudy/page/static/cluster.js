@@ -38,6 +38,9 @@ export class ClusterView {
     this._zookeeper = byId("zookeeper");
     this._wires = new WiresView(player);
     this._drawn = { columns: new Map() };
+    const stage = byId("stage");
+    stage.addEventListener("focusin", ({ target }) => explainFocus(stage, target.closest("[tabindex][aria-label]")));
+    stage.addEventListener("focusout", () => explainFocus(stage, null));
   }
 
   /** The columns that were drawn last, by node. */
@@ -117,7 +120,7 @@ export class ClusterView {
         h("span"), h("meter", { min: 0, max: 1, hidden: true, "aria-label": "session time left" })),
       h("div.process", { "data-part": `process:${name}` },
         h("p.life", {}, h("span.sign", { "aria-hidden": "true" }), h("span.word", {})), h("p.role", {})),
-      h("div.metadata", { "data-part": `metadata:${name}` }, h("p.knows", {})),
+      h("div.metadata", { "data-part": `metadata:${name}` }, h("p.knows", {}), h("p.behind", {})),
       h("div.queue", {}, h("p.event"), h("p.waiting"), h("p.awaited")),
       h("div.wire", {}, h("p.flash", { role: "note" })),
       h("div.replica"),
@@ -176,6 +179,20 @@ export class ClusterView {
   }
 }
 
+/** Show the text of the part that has the focus below it, as its title is shown on hover. */
+function explainFocus(stage, part) {
+  const tip = byId("explained");
+  setAttribute(tip, "hidden", part === null || !part.matches(":focus-visible"));
+  if (tip.hidden) {
+    return;
+  }
+  setText(tip, part.getAttribute("aria-label"));
+  const [box, own] = [stage.getBoundingClientRect(), part.getBoundingClientRect()];
+  const left = Math.max(0, Math.min(own.left - box.left, box.width - tip.offsetWidth));
+  tip.style.left = `${left}px`;
+  tip.style.top = `${own.bottom - box.top + 4}px`;
+}
+
 /** A broker's name, short in narrow columns. */
 function phraseOfName(name) {
   return name.replace(/^broker-/, "«broker »");
@@ -188,7 +205,7 @@ function drawUnseen(column, name) {
   setText(column.querySelector(".sign"), LIFE_SIGNS.unknown);
   setText(column.querySelector(".word"), LIFE_WORDS.unknown);
   setAttribute(column.querySelector("meter"), "hidden", true);
-  for (const part of [".crown", ".session span", ".role", ".knows", ".event", ".waiting", ".awaited"]) {
+  for (const part of [".crown", ".session span", ".role", ".knows", ".behind", ".event", ".waiting", ".awaited"]) {
     setPhrase(column.querySelector(part), "");
   }
   setText(column.querySelector(".flash"), "");
@@ -203,7 +220,7 @@ function drawCrown(crown, name, node, state) {
     setPhrase(crown, `♛ «epoch »${controller.epoch}${owns ? isReady : "«, znode gone»"}`);
     setAttribute(crown, "class", `crown ${epochClass(controller.epoch)}`);
   } else if (node.term !== null && node.life !== "dead") {
-    setPhrase(crown, `♕ «epoch »${node.term.epoch}«: deposed, unaware of it»`);
+    setPhrase(crown, `♕ «epoch »${node.term.epoch}«: deposed»`);
     setAttribute(crown, "class", "crown zombie");
   } else {
     setPhrase(crown, "");
@@ -225,11 +242,11 @@ function sessionOf(node, state, us, timeout) {
     const believed = node.session.is_connected ? "connected" : "connection lost";
     return isRegistered
       ? { phrase: `«session: »${believed}`, left: null, means: "as the broker knows it; it is registered" }
-      : { phrase: "«session: »over« in ZooKeeper, not noticed yet»", left: null, means: "its registration is gone" };
+      : { phrase: "«session: »over«, not noticed»", left: null, means: "ended, not noticed by the broker yet" };
   }
   return isRegistered
     ? { phrase: "«session: »not recorded", left: null, means: "its registration is there" }
-    : { phrase: "«session: »none«, not registered»", left: null, means: "ZooKeeper has no registration of it" };
+    : { phrase: "«session: »none", left: null, means: "ZooKeeper has no registration of it" };
 }
 
 function drawSession(cell, name, { phrase, left, means }, isReachable) {
@@ -247,14 +264,17 @@ function drawRole(column, name, node, state, { own, all }, isReachable) {
   const doing = role(node, own);
   setText(column.querySelector(".role"), doing);
   const life = `${LIFE_WORDS[node.life]}, start ${node.incarnation}`;
-  const believed = beliefs(node, state, own || all);
+  const believed = beliefs(node);
+  const behind = node.metadata_controller < 0 ? 0 : partitionsBehind(node, state);
   explain(column.querySelector(".process"), `${nodeName(name)}: the process is ${life}; it ${doing} partitions`,
     isReachable);
   const knows = column.querySelector(".knows");
   setPhrase(knows, believed);
   setAttribute(knows, "class", `knows ${epochClass(node.metadata_epoch ?? 0)}`);
-  explain(column.querySelector(".metadata"), `metadata cache of ${nodeName(name)}: `
-    + believed.replace(/[«»]/g, "").replace("♛", "controller"), isReachable);
+  const outOfDate = behind === 0 ? "" : `${behind} «partition${behind === 1 ? "" : "s"} »out of date${own || all}`;
+  setPhrase(column.querySelector(".behind"), outOfDate);
+  const read = [believed.replace("♛", "controller"), outOfDate].filter(Boolean).join("; ").replace(/[«»]/g, "");
+  explain(column.querySelector(".metadata"), `metadata cache of ${nodeName(name)}: ${read}`, isReachable);
 }
 
 /** The events of a controller: the one in progress, those that wait, and the brokers that have not answered. */
@@ -268,8 +288,9 @@ function drawQueue(cell, name, node, us, isReachable) {
   const names = queue.slice(0, MOST_EVENTS).map((each) => each.event).join(", ");
   const idle = isInside ? "«queue: »idle" : "";
   setPhrase(event, node.event === null ? idle : `▸ ${node.event.event}, ${age}`);
-  setPhrase(waiting, queue.length === 0 ? ""
-    : `${queue.length} «events »wait«: ${names}${queue.length > MOST_EVENTS ? " …" : ""}»`);
+  const [events, wait] = queue.length === 1 ? ["event", "waits"] : ["events", "wait"];
+  const more = queue.length > MOST_EVENTS ? " …" : "";
+  setPhrase(waiting, queue.length === 0 ? "" : `${queue.length} «${events} »${wait}«: ${names}${more}»`);
   setPhrase(awaited, brokers === "" || !isInside ? "" : `«no answer so far: broker »${brokers}`);
   setAttribute(cell, "data-part", isInside ? `queue:${name}` : null);
   explain(cell, isInside ? `event queue of the controller on ${nodeName(name)}: `
@@ -289,16 +310,13 @@ function role(node, mark) {
   return `leads ${leads}${mark}, follows ${node.believes.partitionCount - leads}${mark}`;
 }
 
-/** What a broker believes by its metadata cache, and how far that is behind ZooKeeper. */
-function beliefs(node, state, mark) {
-  if (node.metadata_controller < 0) {
-    return "knows no« controller»";
-  }
-  const behind = partitionsBehind(node, state);
-  const lag = behind > 0 ? `«; »${behind} «partition${behind === 1 ? "" : "s"} out of date»${mark}` : "";
-  return `«knows: »♛ ${node.metadata_controller}, «epoch »${node.metadata_epoch}${lag}`;
+/** What a broker believes by its metadata cache. */
+function beliefs(node) {
+  return node.metadata_controller < 0
+    ? "knows no« controller»" : `«knows: »♛ ${node.metadata_controller}, «epoch »${node.metadata_epoch}`;
 }
 
+/** How many partitions of its metadata cache are behind ZooKeeper. */
 function partitionsBehind(node, state) {
   if (state.partitions.partitionCount > MOST_COMPARED) {
     return 0;

@@ -16,7 +16,7 @@ function newGroup(state, partition) {
   };
 }
 
-/** Changes what is known of a group, unless another broker has loaded it in a later leader epoch. */
+/** Changes a group, unless another broker has loaded it in a later leader epoch. */
 function changeGroup(state, node, name, data, changesOf) {
   const known = state.groups.get(data.group);
   const group = known?.partition === data.partition ? known : newGroup(state, data.partition);

@@ -57,7 +57,7 @@ export function setText(element, text) {
 }
 
 /**
- * Set a text that has a shorter form for narrow columns: what is between « and » is left out there, and always read.
+ * Set a text that has a shorter form for narrow columns, without the words between « and ».
  * @param {Element} element
  * @param {string} phrase for example "♛ «epoch »4"
  */
@@ -70,8 +70,8 @@ export function setPhrase(element, phrase) {
 }
 
 /**
- * Let a part of the picture explain itself, on hover and to a screen reader; it takes the focus if `isReachable`. Without
- * a text it is no part for now.
+ * Let a part of the picture explain itself, on hover and to a screen reader; it takes the focus if `isReachable`.
+ * Without a text it is no part for now.
  */
 export function explain(part, text, isReachable = false) {
   setAttribute(part, "title", text);

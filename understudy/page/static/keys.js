@@ -17,6 +17,7 @@ export const KEYS = [
   ["-", "−", "slower", ({ player }) => player.changeSpeed(-1)],
   ["z", "z", "zoom the timeline in", ({ timeline }) => timeline.zoom(2)],
   ["Z", "Shift+Z", "zoom the timeline out", ({ timeline }) => timeline.zoom(0.5)],
+  ["t", "t", "all strips, or two", (page) => page.toggleStrips()],
   ["c", "c", "commands for the cluster", ({ commands }) => commands.open(null)],
   ["l", "l", "copy a link to this moment", (page) => page.copyLink()],
   ["?", "?", "this help", () => byId("help").showModal()],
@@ -25,6 +26,12 @@ export const KEYS = [
 /** On the timeline, the keys of a slider mean what these do. */
 const ON_SLIDER = new Map([
   ["ArrowUp", "ArrowRight"], ["ArrowDown", "ArrowLeft"], ["PageUp", "n"], ["PageDown", "p"],
+]);
+
+/** What a presenter's remote sends, on a page with `?present`: the next and the previous sentence of the story. */
+const ON_REMOTE = new Map([
+  [" ", "n"], ["PageDown", "n"], ["ArrowRight", "n"], ["ArrowDown", "n"], ["PageUp", "p"], ["ArrowLeft", "p"],
+  ["ArrowUp", "p"],
 ]);
 
 /** Listen to keys; `page` has what the functions of `KEYS` take. */
@@ -36,7 +43,8 @@ export function listenToKeys(page) {
       return;
     }
     const isOnSlider = event.target.matches?.("[role=slider]");
-    const wanted = isOnSlider && ON_SLIDER.get(event.key) || event.key;
+    const meant = page.isPresented ? ON_REMOTE.get(event.key) : isOnSlider && ON_SLIDER.get(event.key);
+    const wanted = meant || event.key;
     const found = KEYS.find(([key]) => key === wanted);
     if (found !== undefined) {
       event.preventDefault();

@@ -19,7 +19,9 @@ const EPOCH_COLOURS = 6;
 /** The height of a line of text. */
 const LINE = 14;
 /** The bar of a log, in per cent of its column. */
-const BAR = { left: 28, width: 34 };
+const BAR = { left: 34, width: 30 };
+/** How much of a group's name a mark shows. */
+const MOST_LETTERS = 7;
 
 /** Draws the logs of a partition into the columns of `ClusterView`, and its leadership among the znodes. */
 export class LogsView {
@@ -223,17 +225,22 @@ function blocks({ from, log }, y, each) {
   return parts;
 }
 
-/** What the last truncation has removed. */
-function ghostOf({ ghost }, y) {
+/** What the last truncation has removed: above the log or, as far as the log has grown again, beside it. */
+function ghostOf({ ghost, log, from }, y) {
   if (ghost === null) {
     return [];
   }
-  const size = Math.max(y(ghost.from) - y(ghost.end), 3);
-  const label = size < 13 ? [] : [s("text", {
-    class: "cut", x: `${BAR.left + BAR.width / 2}%`, y: y(ghost.end) + size / 2 + 4,
-  }, "cut")];
-  const place = { x: `${BAR.left}%`, width: `${BAR.width}%`, y: y(ghost.end), height: size };
-  return [s("rect", { class: "ghost", ...place }), ...label];
+  const rect = (bottom, top, x, width) => s("rect", {
+    class: "ghost", x: `${x}%`, width: `${width}%`, y: y(top), height: Math.max(y(bottom) - y(top), 3),
+  });
+  const above = Math.max(ghost.from, log.end, from);
+  if (above >= ghost.end) {
+    return ghost.end <= from ? [] : [rect(Math.max(ghost.from, from), ghost.end, BAR.left - 9, 8)];
+  }
+  const size = y(above) - y(ghost.end);
+  const x = `${BAR.left + BAR.width / 2}%`;
+  const label = size < LINE ? [] : [s("text", { class: "cut", x, y: y(ghost.end) + size / 2 + 4 }, "cut")];
+  return [rect(above, ghost.end, BAR.left, BAR.width), ...label];
 }
 
 /** What was acknowledged, as a line across all columns; and the committed offsets of groups. */
@@ -251,10 +258,14 @@ function across({ acknowledged, isFirst, committed, written, node, from, log }, 
   if (written?.[LEADERSHIP.leader] === node?.broker_id) {
     for (const { group, offset } of committed) {
       parts.push(s("g", { class: "committed" }, s("title", {}, `committed by group ${group}: ${offset}`),
-        s("text", { x: `${BAR.left - 1}%`, y: y(offset) + 4 }, s("tspan.more", {}, `${group} `), "▸")));
+        s("text", { x: `${BAR.left - 1}%`, y: y(offset) + 4 }, s("tspan.more", {}, `${shortened(group)} `), "▸")));
     }
   }
   return parts;
+}
+
+function shortened(name) {
+  return name.length > MOST_LETTERS ? `${name.slice(0, MOST_LETTERS - 1)}…` : name;
 }
 
 function watermark({ log, name, partition, from }, y) {

@@ -26,6 +26,8 @@ const LINK_EVERY_MS = 400;
 const GROWTH_EVERY_MS = 250;
 const FRAME_MS = 100;
 const ASK_AGAIN_MS = 500;
+/** The width of a window, in pixels, below which only two strips are shown at first. */
+const NARROW = 560;
 
 class RunPage {
   constructor(source) {
@@ -60,6 +62,10 @@ class RunPage {
         window.parent.postMessage(report, "*");
       }
     });
+    /** Whether the page is shown to a room, from some distance: `?present` in its address. */
+    this.isPresented = new URLSearchParams(location.search).has("present");
+    document.body.classList.toggle("present", this.isPresented);
+    this.timeline.isSlim = isFramed() || this.isPresented || window.innerWidth < NARROW;
     this._drawn = -1;
     this._linked = { text: "", at: 0 };
     this._awaited = null;
@@ -328,6 +334,7 @@ class RunPage {
     setText(byId("play"), player.isPlaying || isAtLiveEdge ? "❚❚" : "▶");
     setAttribute(byId("play"), "aria-label", player.isPlaying || isAtLiveEdge ? "pause" : "play");
     setAttribute(byId("edge"), "aria-pressed", String(player.isAtEdge));
+    setAttribute(byId("all-strips"), "aria-pressed", String(!this.timeline.isSlim));
     const fault = state.last_fault && `last fault: ${state.last_fault}`;
     setText(byId("step"), [state.step, fault].filter(Boolean).join(" · "));
     this._slider.draw();
@@ -409,6 +416,12 @@ class RunPage {
     }
   }
 
+  /** Show all strips, or only reigns, faults and fences. */
+  toggleStrips() {
+    this.timeline.isSlim = !this.timeline.isSlim;
+    this.player.version += 1;
+  }
+
   _listen() {
     const on = (id, action) => byId(id).addEventListener("click", action);
     on("play", () => this.player.toggle());
@@ -419,6 +432,7 @@ class RunPage {
     on("edge", () => this.player.toEdge());
     on("faster", () => this.player.changeSpeed(1));
     on("slower", () => this.player.changeSpeed(-1));
+    on("all-strips", () => this.toggleStrips());
     on("zoom-in", () => this.timeline.zoom(2));
     on("zoom-out", () => this.timeline.zoom(0.5));
     on("cluster-commands", () => this.commands.open(null));

@@ -5,7 +5,7 @@ import { cleared, sized, themeColour } from "#dom";
 import { clock, count, duration, nodeName, whose } from "#words";
 
 const LABELS_WIDTH = 96;
-const NARROW_LABELS_WIDTH = 66;
+const NARROW_LABELS_WIDTH = 76;
 const NARROW = 560;
 /** The height of a strip and of the gap below it; in a small window they leave more of it to the cluster. */
 const ROOMY = { strip: 18, gap: 4 };
@@ -17,10 +17,6 @@ const LARGEST_ZOOM_US = 200;
 /** The distance of the lines that hatch a stretch in which records are missing. */
 const HATCH = 6;
 const BROKER = /^broker-\d+$/;
-/** The rows of strips that are not a broker's, and the number of all of them. */
-const FAULTS = 1;
-const LEADERLESS = 3;
-const OWN_STRIPS = 4;
 
 /**
  * Draws the strips, and moves the moment by pointer and wheel.
@@ -43,6 +39,8 @@ export class Timeline {
     this._least = 0;
     this._hover = null;
     this._drag = null;
+    /** Whether only two strips are shown: reigns, and faults with fences. */
+    this.isSlim = false;
     ({ strip: this._strip, gap: this._gap } = ROOMY);
     this._drawn = "";
     /** The strips without the moment: a drag changes nothing of them. */
@@ -88,7 +86,7 @@ export class Timeline {
     const { version, us } = this._player;
     const { x, y } = this._hover ?? {};
     const size = [this._canvas.clientWidth, window.innerHeight];
-    const shown = [this._catalogue.length, this._completeness.version, this._window, this._least];
+    const shown = [this._catalogue.length, this._completeness.version, this._window, this._least, this.isSlim];
     const key = [shown, version, us, x, y, size].join();
     if (key !== this._drawn) {
       this._drawn = key;
@@ -97,11 +95,10 @@ export class Timeline {
   }
 
   _draw() {
-    const lives = this._lives();
-    const rows = OWN_STRIPS + lives.length;
+    const strips = this._stripsShown();
     const isSmall = this._canvas.clientWidth < NARROW || window.innerHeight < LOW;
     ({ strip: this._strip, gap: this._gap } = isSmall ? COMPACT : ROOMY);
-    const wanted = `${AXIS + rows * (this._strip + this._gap)}px`;
+    const wanted = `${AXIS + strips.length * (this._strip + this._gap)}px`;
     if (this._canvas.style.height !== wanted) {
       this._canvas.style.height = wanted;
     }
@@ -112,38 +109,68 @@ export class Timeline {
     const colours = palette();
     this._left = width < NARROW ? NARROW_LABELS_WIDTH : LABELS_WIDTH;
     this._width = Math.max(width - this._left - 8, 1);
-    this._drawStrips(lives, width, height, colours);
+    this._drawStrips(strips, width, height, colours);
     context.drawImage(this._strips.canvas, 0, 0, width, height);
     prepare(context, width);
-    this._drawMoment(context, colours, AXIS + rows * (this._strip + this._gap));
+    this._drawMoment(context, colours, AXIS + strips.length * (this._strip + this._gap));
   }
 
-  _drawStrips(lives, width, height, colours) {
+  /**
+   * The strips from top to bottom. Each has its label, how it is drawn, the stretches in which records that it is made
+   * of are missing, and how much of it these cover; marks that a pointer finds, or that it counts partitions.
+   */
+  _stripsShown() {
+    const { reigns, faults, fences, leaderless } = this._catalogue.lanes;
+    const { rows } = this._completeness;
+    const ofBrokers = rows.filter(({ node }) => node === "" || BROKER.test(node));
+    const ofTestbeds = rows.filter(({ node }) => TESTBEDS.includes(node));
+    const all = { missing: ofBrokers, cover: 0, marks: [] };
+    const crosses = (context, y, colours) => {
+      this._drawMarks(context, y, faults, { colour: colours.fault, quiet: colours.faint }, cross);
+    };
+    const triangles = (context, y, colours) => {
+      this._drawMarks(context, y, fences, { colour: colours.fence, quiet: colours.faint }, triangle);
+    };
+    const controller = { ...all, label: "controller", draw: (...where) => this._drawReigns(...where, reigns) };
+    if (this.isSlim) {
+      const draw = (...where) => {
+        crosses(...where);
+        triangles(...where);
+      };
+      const missing = [...ofTestbeds, ...ofBrokers];
+      return [controller, { ...all, label: "faults, fences", draw, missing, marks: [...faults, ...fences] }];
+    }
+    return [
+      controller,
+      { ...all, label: "faults", draw: crosses, missing: ofTestbeds, marks: faults },
+      { ...all, label: "fences", draw: triangles, marks: fences },
+      { ...all, label: "leaderless", draw: (...where) => this._drawLeaderless(...where, leaderless), isCount: true },
+      ...this._lives().map(([node, lane]) => ({
+        ...all, label: nodeName(node), draw: (...where) => this._drawLives(...where, lane), cover: 0.6,
+        missing: this._completeness.of(node),
+      })),
+    ];
+  }
+
+  _drawStrips(strips, width, height, colours) {
     const size = [width, height, window.devicePixelRatio];
     const { version } = this._completeness;
-    const key = JSON.stringify([this._catalogue.length, version, this._range(), this._end(), size, colours]);
+    const key = JSON.stringify([
+      this._catalogue.length, version, this._range(), this._end(), size, colours, this.isSlim,
+    ]);
     if (key === this._strips.key) {
       return;
     }
     this._strips.key = key;
     const { context } = cleared(this._strips.canvas, width, height);
     prepare(context, width);
-    const lanes = this._catalogue.lanes;
     this._drawAxis(context, colours);
-    const quiet = colours.faint;
-    const strips = [
-      ["controller", (y) => this._drawReigns(context, y, lanes.reigns, colours)],
-      ["faults", (y) => this._drawMarks(context, y, lanes.faults, { colour: colours.fault, quiet }, cross)],
-      ["fences", (y) => this._drawMarks(context, y, lanes.fences, { colour: colours.fence, quiet }, triangle)],
-      ["leaderless", (y) => this._drawLeaderless(context, y, lanes.leaderless, colours)],
-      ...lives.map(([node, lane]) => [nodeName(node), (y) => this._drawLives(context, y, lane, colours)]),
-    ];
-    strips.forEach(([label, draw], row) => {
+    strips.forEach(({ label, draw, missing, cover }, row) => {
       const y = AXIS + row * (this._strip + this._gap);
       context.fillStyle = colours.track;
       context.fillRect(this._left, y, this._width, this._strip);
-      draw(y);
-      this._drawMissing(context, y, row, lives, colours);
+      draw(context, y, colours);
+      this._drawMissing(context, y, missing, cover, colours);
       context.fillStyle = colours.text;
       context.fillText(label, 4, y + this._strip / 2);
     });
@@ -161,7 +188,7 @@ export class Timeline {
     }
   }
 
-  _drawReigns(context, y, reigns, colours) {
+  _drawReigns(context, y, colours, reigns) {
     for (const reign of reigns) {
       const [left, right] = [this._x(reign.us), this._x(reign.end ?? this._end())];
       const ready = this._x(reign.ready ?? reign.end ?? this._end());
@@ -196,7 +223,7 @@ export class Timeline {
     }
   }
 
-  _drawLeaderless(context, y, lane, colours) {
+  _drawLeaderless(context, y, colours, lane) {
     const most = Math.max(1, ...lane.map((each) => each.count));
     lane.forEach((each, index) => {
       if (each.count > 0) {
@@ -213,7 +240,7 @@ export class Timeline {
     });
   }
 
-  _drawLives(context, y, lane, colours) {
+  _drawLives(context, y, colours, lane) {
     lane.forEach((each, index) => {
       const left = this._x(each.us);
       const right = this._x(lane[index + 1]?.us ?? this._end());
@@ -241,25 +268,14 @@ export class Timeline {
     return lanes.sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
   }
 
-  /** The stretches in which records that a strip is made of are missing. */
-  _missingOf(row, lives) {
-    const { rows } = this._completeness;
-    if (row >= OWN_STRIPS) {
-      return this._completeness.of(lives[row - OWN_STRIPS]?.[0]);
-    }
-    return rows.filter(({ node }) => (
-      row === FAULTS ? TESTBEDS.includes(node) : node === "" || BROKER.test(node)
-    ));
-  }
-
-  /** Hatch the stretches, over what the strip has there. A broker's own strip is shown faintly in them. */
-  _drawMissing(context, y, row, lives, colours) {
+  /** Hatch the stretches, over what the strip has there, of which they cover a part. */
+  _drawMissing(context, y, missing, cover, colours) {
     let end = -Infinity;
-    for (const { from_us: from, until_us: until } of this._missingOf(row, lives)) {
+    for (const { from_us: from, until_us: until } of missing) {
       const left = Math.max(this._x(from), this._left, end);
       const right = Math.min(Math.max(this._x(until), left + 2), this._left + this._width);
       if (right > left) {
-        hatch(context, left, y, right - left, this._strip, row < OWN_STRIPS ? 0 : 0.6, colours);
+        hatch(context, left, y, right - left, this._strip, cover, colours);
         end = right;
       }
     }
@@ -286,16 +302,15 @@ export class Timeline {
   _hoverText() {
     const us = this._us(this._hover.x);
     const at = clock(Math.round(us - this._catalogue.first));
-    const row = Math.floor((this._hover.y - AXIS) / (this._strip + this._gap));
-    const lane = [null, this._catalogue.lanes.faults, this._catalogue.lanes.fences][row];
-    const under = lane?.filter((mark) => Math.abs(this._x(mark.us) - this._hover.x) <= MARK) ?? [];
+    const strip = this._stripsShown()[Math.floor((this._hover.y - AXIS) / (this._strip + this._gap))];
+    const under = strip?.marks.filter((mark) => Math.abs(this._x(mark.us) - this._hover.x) <= MARK) ?? [];
     const near = under.find(({ isQuiet }) => !isQuiet) ?? under[0];
-    const missing = this._missingOf(row, this._lives()).filter((each) => each.from_us <= us && us <= each.until_us);
+    const missing = strip?.missing.filter((each) => each.from_us <= us && us <= each.until_us) ?? [];
     const gap = missing.length === 0 ? "" : ` · records of ${missing.map(whose).join(", ")} are missing`;
     if (near !== undefined) {
       return `${at} · ${near.text}${gap}`;
     }
-    if (row === LEADERLESS) {
+    if (strip?.isCount) {
       const level = this._catalogue.lanes.leaderless.findLast((each) => each.us <= us)?.count ?? 0;
       const mark = this._completeness.isInDoubt(us, this._catalogue.lanes.reigns) ? IN_DOUBT : "";
       return `${at} · ${count(level, "partition")} without a leader${mark}${gap}`;
