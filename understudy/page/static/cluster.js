@@ -12,6 +12,8 @@ const BROKER = /^broker-\d+$/;
 /** Up to this number of brokers the tab key reaches each part of a column; of more, only their logs. */
 const MOST_REACHABLE = 6;
 const MOST_EVENTS = 2;
+/** What a broker does all the time: it is shown at its own moment, and while the run is played. */
+const ONLY_IN_MOTION = new Set(["applied", "watch"]);
 export const LIFE_SIGNS = { running: "●", paused: "❚❚", stopping: "◐", dead: "✕", unknown: "○" };
 export const LIFE_WORDS = {
   running: "running", paused: "paused", stopping: "stopping", dead: "gone", unknown: "no record so far",
@@ -161,7 +163,8 @@ export class ClusterView {
   /** What the broker refused or did last, as long as it is recent on the screen; what is routine yields to the rest. */
   _flash(name, us) {
     const within = 900_000 * Math.max(Math.min(this._player.speed, 1), 0.01);
-    const { n } = this._player;
+    const { n, isPlaying, isLive, isAtEdge } = this._player;
+    const isMoving = isPlaying || isLive && isAtEdge;
     let routine = null;
     for (let index = n - 1; index >= Math.max(0, n - RECENT); index -= 1) {
       const at = this._history.timeAt(index);
@@ -169,7 +172,8 @@ export class ClusterView {
         break;
       }
       const record = this._history.recordAt(index);
-      const flash = record[NODE] === name ? flashOf(record) : null;
+      const found = record[NODE] === name ? flashOf(record) : null;
+      const flash = isMoving || index === n - 1 || !ONLY_IN_MOTION.has(found?.kind) ? found : null;
       if (flash !== null && flash.kind !== "routine") {
         return flash;
       }
