@@ -50,7 +50,7 @@ export class ClientsView {
 
 function card(name) {
   return h(
-    "li.client", { "data-node": name },
+    "li.client", { "data-node": name, "data-part": `client:${name}` },
     h("h3", {}, name),
     h("p.life", {}, h("span.sign", { "aria-hidden": "true" }), h("span.word", {})),
     h("ol", { "aria-label": `what ${name} did last` }),
