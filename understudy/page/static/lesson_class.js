@@ -123,7 +123,7 @@ class LessonClass {
 
 /** The elements of the class in the text of the lesson, and the dialog with its large QR code. */
 function partsOf(onReveal) {
-  const picture = h("img.qr", { alt: "QR code of the class", width: 168, height: 168 });
+  const picture = h("img.qr", { alt: "QR code of the class" });
   const large = h("img.qr", { alt: "QR code of the class" });
   const places = [h("p.class-place", {}), h("p.class-place", {})];
   const dialog = h("dialog", { id: "class-code", "aria-label": "Join the class" }, large, places[1],

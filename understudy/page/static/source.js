@@ -74,7 +74,7 @@ export function takeToken() {
   }
   sessionStorage.setItem(TOKEN, token);
   parts.delete("token");
-  history.replaceState(history.state, "", parts.size === 0 ? location.pathname : `#${parts}`);
+  history.replaceState(history.state, "", parts.size === 0 ? location.pathname + location.search : `#${parts}`);
   return token;
 }
 

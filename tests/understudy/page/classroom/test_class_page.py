@@ -81,9 +81,9 @@ def send(phone: Page, number: int) -> None:
     expect(phone.locator("#said")).to_contain_text("Sent")
 
 
-def go_to(teacher: Page, text: str) -> None:
-    """Click on until the step of the teacher's page has a text."""
-    while not teacher.locator("#lesson-step").get_by_text(text).count():
+def go_to(teacher: Page, kind: str) -> None:
+    """Click on until the step of the teacher's page is of a kind."""
+    while teacher.locator("html").get_attribute("data-kind") != kind:
         teacher.locator("#next").click()
 
 
@@ -115,7 +115,7 @@ def test_two_phones_follow_the_teacher_and_see_their_votes(browser: Browser, add
 
         teacher.locator("#next").click()
         expect(one.locator("#moment")).to_contain_text("Look at the screen at the front.")
-        go_to(teacher, "It is:")
+        go_to(teacher, "answer")
         expect(one.locator(".right")).to_have_text("✓ That is right.")
         expect(other.locator(".wrong")).to_contain_text("✗ It is: 3,190 ms")
         expect(teacher.locator("#class-said")).to_contain_text("2 answers, 1 of them right.")
@@ -123,7 +123,7 @@ def test_two_phones_follow_the_teacher_and_see_their_votes(browser: Browser, add
 
 
 def votes_are_bars(teacher: Page, one: Page, other: Page) -> None:
-    go_to(teacher, "Check")
+    go_to(teacher, "check")
     for phone in (one, other):
         phone.locator("input[type=radio]").first.check()
     other.locator("input[type=radio]").first.press("ArrowDown")
@@ -138,6 +138,23 @@ def votes_are_bars(teacher: Page, one: Page, other: Page) -> None:
     place = teacher.locator("#progress").text_content()
     teacher.reload()
     expect(teacher.locator("#progress")).to_have_text(str(place))
+
+
+def test_a_presented_lesson_keeps_the_right_answer_from_phones_until_the_teacher_shows_it(
+    browser: Browser, addresses: Addresses
+) -> None:
+    presented = addresses.teacher.replace("/#", "/?present#")
+    with (
+        opened(browser, presented, viewport={"width": 1920, "height": 1080}) as teacher,
+        opened(browser, addresses.phones, **SMALL) as phone,
+    ):
+        teacher.keyboard.press("PageDown")
+        send(phone, 3000)
+        go_to(teacher, "answer")
+        expect(phone.locator("#moment")).to_contain_text("1 answered.")
+        expect(phone.locator(".right")).to_have_count(0)
+        teacher.get_by_role("button", name="Show the answer").click()
+        expect(phone.locator(".right")).to_have_text("✓ That is right.")
 
 
 def test_a_phone_without_a_camera_joins_with_the_address_and_the_code(browser: Browser, addresses: Addresses) -> None:
