@@ -22,7 +22,7 @@ from understudy.history.plots.drawing import (
     svg,
     text,
 )
-from understudy.history.plots.stacked import Bar, bar_of, said_of, stacked
+from understudy.history.plots.stacked import PHASE, Bar, bar_of, said_of, stacked
 from understudy.history.writing import Html, counted, element, joined
 
 MOST_DOTS: Final = 600
@@ -34,6 +34,8 @@ _HEAD: Final = 20
 _GAP: Final = 12
 _RADIUS: Final = 3.5
 _CURVES: Final = 190
+_UNITS: Final = 1000
+"""Width of the axis in units of a curve."""
 _LEGEND_ROW: Final = 20
 
 
@@ -160,7 +162,8 @@ def _strips(
     y = 0.0
     drawn: list[Html] = []
     for place, group in enumerate(groups):
-        drawn += _strip(group, axis, y, colour(place), unit, noun)
+        # Bars have the other colours.
+        drawn += _strip(group, axis, y, colour(place % PHASE if bars else place), unit, noun)
         y += _HEAD + _STRIP + 4
         if bars:
             height, parts = bar_of(bars[place], part_names, axis, y)
@@ -215,9 +218,11 @@ def _curves(groups: Sequence[Group], axis: Axis, axis_name: str, unit: str, noun
 
 def _curve(group: Group, axis: Axis, top: float, stroke: dict[str, object]) -> Iterator[Html]:
     """Yield the empirical distribution as steps, and dots for the values that are named."""
-    steps = "".join(f"H{10 * axis.at(value):.1f}V{_CURVES * (1 - share):.1f}" for value, share in group.points)
-    path = element("path", d=f"M0 {_CURVES}{steps}H1000", fill="none", vector_effect="non-scaling-stroke", **stroke)
-    box = {"viewBox": f"0 0 1000 {_CURVES}", "preserveAspectRatio": "none", "overflow": "visible"}
+    steps = "".join(
+        f"H{_UNITS / 100 * axis.at(value):.1f}V{_CURVES * (1 - share):.1f}" for value, share in group.points
+    )
+    path = element("path", d=f"M0 {_CURVES}{steps}H{_UNITS}", fill="none", vector_effect="non-scaling-stroke", **stroke)
+    box = {"viewBox": f"0 0 {_UNITS} {_CURVES}", "preserveAspectRatio": "none", "overflow": "visible"}
     yield element("svg", path, x=0, y=f"{top:g}", width="100%", height=_CURVES, **box)
     named = len(group.dots) if len(group.dots) < group.n else 0
     first = group.n - named

@@ -45,11 +45,13 @@ export function runsOf(sides) {
   table.addEventListener("click", choose);
   show();
   const note = by === "" ? [] : [h("small.faint", {}, `Computed by ${by}.`)];
-  return [h("div.runs", { "data-part": "runs", role: "group", "aria-label": "the runs" }, h("p.choices", {}, button, ...note), plot, table, chosen)];
+  const head = h("p.choices", {}, button, ...note);
+  const attributes = { "data-part": "runs", role: "group", "aria-label": "the runs" };
+  return [h("div.runs", attributes, head, plot, table, chosen)];
 }
 
 function pictures(text) {
-  const parsed = new DOMParser().parseFromString(`<div xmlns="http://www.w3.org/1999/xhtml">${text}</div>`, "text/xml");
+  const parsed = new DOMParser().parseFromString(`<pictures>${text}</pictures>`, "text/xml");
   return [...parsed.documentElement.children].map((each) => document.importNode(each, true));
 }
 
