@@ -20,6 +20,7 @@ from understudy.extras import require
 from understudy.history.lake.manifest import LakeError, is_lake
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.reader import find_files, special_file
+from understudy.history.report.html_page import html_page
 from understudy.history.report.replay import Replay, replay_files, run_for_page
 from understudy.history.report.report import render
 
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     accept_old_words(parser, folder, "--output")
     parser.add_argument("--json", action="store_true", help="print all tables as JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with pictures; it needs no network")
     parser.add_argument(
         "--engine", choices=("spark", "python"), default="spark", help="python needs no Java, and is for small logs"
     )
@@ -148,8 +150,12 @@ def _print(replay: Replay, options: argparse.Namespace) -> None:
         replay = dataclasses.replace(replay, runs=tuple(run for run in replay.runs if run.run in options.wanted))
     if not replay.runs:
         raise _no_record(replay.findings)
+    if options.html is not None:
+        with reported_as(Failed, OSError, about="--html"):
+            options.html.write_text(html_page(replay), encoding="utf-8")
     if options.json:
         page = {"version": JSON_VERSION, "runs": replay.runs, "findings": replay.findings, "lines": replay.lines}
         print(msgspec.json.format(msgspec.json.encode(page), indent=2).decode(), flush=True)
     else:
-        print(render(replay), flush=True)
+        written = "" if options.html is None else f"\npage with pictures: {options.html}"
+        print(f"{render(replay)}{written}", flush=True)

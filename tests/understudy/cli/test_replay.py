@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.foundation.eventlog.stories import killed_controller
 from understudy.cli.main import main
 
 
@@ -45,3 +46,15 @@ def test_a_device_cannot_be_followed(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["replay", "--follow", "/dev/null"]) == 2
     expected = "/dev/null is a device; expected the folder of a run, which may still be empty"
     assert capsys.readouterr().err == f"understudy replay: {expected}\n"
+
+
+def test_the_report_is_also_written_as_html(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for node, lines in killed_controller().lines.items():
+        (tmp_path / f"{node}-0001-0001.jsonl").write_bytes(b"".join(lines))
+    page = tmp_path / "page.html"
+    assert main(["replay", str(tmp_path), "--engine", "python", "--html", str(page)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith(f"\npage with pictures: {page}\n")
+    assert 'aria-label="Phases of each failover"' in page.read_text(encoding="utf-8")
+    assert main(["replay", str(tmp_path), "--engine", "python", "--html", str(tmp_path / "no" / "page.html")]) == 1
+    assert "understudy replay: --html " in capsys.readouterr().err
