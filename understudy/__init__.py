@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from understudy.clusters.cluster import WaitTimedOut as WaitTimedOut
     from understudy.clusters.processes.local_cluster import LocalCluster as LocalCluster
     from understudy.clusters.simulated.cluster import SimulatedCluster as SimulatedCluster
+    from understudy.notebook import plot as plot
     from understudy.notebook import show as show
     from understudy.notebook import table as table
 
@@ -36,6 +37,7 @@ _MODULES = {
     "Unsettled": "understudy.clusters.cluster",
     "Unsupported": "understudy.clusters.cluster",
     "WaitTimedOut": "understudy.clusters.cluster",
+    "plot": "understudy.notebook",
     "show": "understudy.notebook",
     "table": "understudy.notebook",
 }

@@ -15,6 +15,7 @@ from devtools.pages.source import ROOT
 from tests.foundation.eventlog.stories import killed_controller
 from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.incomplete import EVIDENCE, let_be_incomplete
+from tests.understudy.history.plots.drawn import pictures, places, texts
 from understudy.history.metrics.incomplete_runs import IncompleteRunsLeftOut
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.notebook import NoCompleteRun
@@ -95,6 +96,35 @@ def test_a_run_is_shown_as_its_page_in_a_frame(run: Path) -> None:
         understudy.show(run / "nothing")
 
 
+def test_failovers_are_drawn_in_groups_by_settings(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        write(killed_controller(name), tmp_path / name)
+    html = understudy.plot(tmp_path, by=["brokers"], height=300)._repr_html_()
+    assert html.startswith('<iframe title="the failovers of runs" sandbox="allow-scripts" srcdoc="')
+    (picture,) = pictures(unescape(html))
+    assert len(places(picture)) == 2
+    assert any(text.startswith("2 failovers, median ") for text in texts(picture))
+    assert "height:300px" in html
+    assert 'href="#' not in unescape(html), "a frame with srcdoc resolves it against the notebook"
+    assert len(places(pictures(unescape(understudy.plot(tmp_path / "first")._repr_html_()))[0])) == 1
+    with pytest.raises(ValueError, match="there is no setting 'broker'; the settings are "):
+        understudy.plot(tmp_path, by=["broker"])
+    with pytest.raises(FileNotFoundError, match="nothing has no event logs"):
+        understudy.plot(tmp_path / "nothing")
+
+
+def test_a_picture_leaves_out_runs_with_missing_records_and_warns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cut", "whole"):
+        write(killed_controller(name), tmp_path / name)
+    let_be_incomplete(monkeypatch, "cut")
+    with pytest.warns(IncompleteRunsLeftOut) as warned:
+        html = understudy.plot(tmp_path)._repr_html_()
+    assert Path(warned[0].filename) == Path(__file__)
+    assert len(places(pictures(unescape(html))[0])) == 1
+
+
 def test_the_example_notebook_runs(tmp_path: Path) -> None:
     executed = tmp_path / "executed.ipynb"
     command = [sys.executable, "-c", EXECUTE, str(NOTEBOOK), str(executed)]
@@ -105,6 +135,8 @@ def test_the_example_notebook_runs(tmp_path: Path) -> None:
     assert "detection_ms" in "".join(cells[2]["outputs"][0]["data"]["text/html"])
     assert "broker." in "".join(cells[3]["outputs"][0]["data"]["text/plain"])
     assert "srcdoc=" in "".join(cells[4]["outputs"][0]["data"]["text/html"])
+    plot = unescape("".join(cells[5]["outputs"][0]["data"]["text/html"]))
+    assert plot.count("<circle") == 20
 
 
 def test_the_example_notebook_has_no_outputs() -> None:
