@@ -1,4 +1,4 @@
-/** The runs of a sweep: a picture of them, or their table in its place, and what is known of the run that is chosen. */
+/** The runs of a sweep: a picture of them, or their table in its place, and the run that is chosen, in words. */
 
 import { h, setAttribute } from "#dom";
 
@@ -46,8 +46,8 @@ export function runsOf(sides) {
   show();
   const note = by === "" ? [] : [h("small.faint", {}, `Computed by ${by}.`)];
   const head = h("p.choices", {}, button, ...note);
-  const attributes = { "data-part": "runs", role: "group", "aria-label": "the runs" };
-  return [h("div.runs", attributes, head, plot, table, chosen)];
+  const evidence = { "data-part": "runs", "data-evidence": 1, "data-mark": true };
+  return [h("div.runs", { ...evidence, role: "group", "aria-label": "the runs" }, head, plot, table, chosen)];
 }
 
 function pictures(text) {
