@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--incomplete", action="store_true", help="also use runs with missing records")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with pictures; it needs no network")
+    parser.add_argument(
+        "--pages", action="store_true", help="with --html: also write the page of each run that a dot stands for"
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
         "--spark",
@@ -48,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.spark is not None and len(options.runs) > 1:
         options.usage_error("--spark reads the tables of one folder")
+    if options.pages and (options.html is None or options.spark is not None):
+        options.usage_error("--pages needs --html, and runs in folders, which --spark does not read")
     from understudy.cli.analysis.compare import compare_runs  # noqa: PLC0415  the extra `spark`
 
     compare_runs(options)

@@ -203,3 +203,17 @@ def test_without_numpy_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert main(["compare", str(runs), "--by", "world"]) == 1
     assert "NumPy is needed, which is not installed: pip install 'kafka-understudy[spark]'" in capsys.readouterr().err
+
+
+def test_a_dot_leads_to_the_page_of_its_run(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["compare", str(runs), "--by", "session_timeout_ms", "--html", str(tmp_path / "sweep.html"), "--pages"]
+    assert main(command) == 0
+    html = (tmp_path / "sweep.html").read_text(encoding="utf-8")
+    found = dict(re.findall(r'<a href="(sweep\.pages/\d\.html)"[^>]*><circle [^>]*data-run="([^"]+)"', html))
+    assert sorted(found.values()) == sorted(folder.name for folder in runs.iterdir())
+    for page, run in found.items():
+        assert f'"run":"{run}"' in (tmp_path / page).read_text(encoding="utf-8")
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match="2"):
+        main([*command[:4], "--pages"])
+    assert "--pages needs --html" in capsys.readouterr().err

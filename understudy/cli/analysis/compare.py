@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, reported_as
+from understudy.cli.page_file import write_page as write_file
 from understudy.cli.progress import Progress
 from understudy.clusters.java import JavaNotFound, choose_java
 from understudy.extras import require
 from understudy.history.compare.comparison import Comparison, compare
-from understudy.history.compare.folders import ObservedFolders, observe_folders
+from understudy.history.compare.folders import ObservedFolders, folder_of, observe_folders
 from understudy.history.compare.groups import CannotCompare, check_settings, command_in_lake, observe
-from understudy.history.compare.html_page import write_page
+from understudy.history.compare.html_page import shown_runs, write_page
 from understudy.history.compare.json_page import as_json
 from understudy.history.compare.text_page import render
 from understudy.history.lake.manifest import LakeError, is_lake, read_newest
+from understudy.page.export import page_of
+from understudy.page.runs import NoSuchRun
 
 SHOWN_FINDINGS = 5
 
@@ -28,6 +33,8 @@ def compare_runs(options: argparse.Namespace) -> None:
     # Before the logs are read, which may take minutes.
     check_settings(options.by, "--by")
     check_settings(tuple(options.baseline), "--baseline")
+    if options.pages and any(map(is_lake, options.runs)):
+        raise BadInput("--pages needs runs in folders; a lake has their tables only")
     if options.spark is not None:
         comparison, findings = _in_spark(options), 0
     else:
@@ -36,7 +43,7 @@ def compare_runs(options: argparse.Namespace) -> None:
         findings = len(observed.findings)
     if options.html is not None:
         try:
-            write_page(comparison, options.html)
+            write_page(comparison, options.html, _pages(comparison, options) if options.pages else None)
         except OSError as error:
             raise BadInput(f"--html {options.html}: {error.strerror}; give a file that can be written") from None
     if options.json:
@@ -47,6 +54,24 @@ def compare_runs(options: argparse.Namespace) -> None:
         print(f"\nLogs: {findings} findings; understudy replay of these runs lists them")
     if options.html is not None:
         print(f"\npage with pictures: {options.html}")
+
+
+def _pages(comparison: Comparison, options: argparse.Namespace) -> dict[str, str]:
+    """Write the page of each run that is a dot into a folder beside the HTML; return their addresses."""
+    folder = options.html.with_suffix(".pages")
+    folder.mkdir(exist_ok=True)
+    runs = [run for run, _ in shown_runs(comparison)]
+    addresses = {}
+    with Progress(None, "pages written") as progress:
+        progress.begin(len(runs))
+        for place, run in enumerate(runs):
+            # Not the id of the run, which may hold signs that a file name cannot.
+            file = folder / f"{place}.html"
+            with reported_as(Failed, NoSuchRun):
+                write_file(file, partial(page_of, [Path(folder_of(run.opened_by))], run.run), "--pages")
+            addresses[run.run] = f"{quote(folder.name)}/{file.name}"
+            progress.step()
+    return addresses
 
 
 def _in_spark(options: argparse.Namespace) -> Comparison:

@@ -63,3 +63,8 @@ def _command(group: RunFiles) -> str:
     folder = Path(os.path.commonpath([Path(file).parent for file in group.files]))
     here = Path.cwd()
     return f"understudy replay {shlex.quote(str(folder.relative_to(here) if folder.is_relative_to(here) else folder))}"
+
+
+def folder_of(command: str) -> str:
+    """Return the folder of the run that a command of an observed folder shows."""
+    return shlex.split(command)[-1]

@@ -44,22 +44,27 @@ DRAWN_GROUPS = 24
 """Maximum number of groups that a picture can show in different lines; the tables have all groups."""
 
 
-def write_page(comparison: Comparison, file: Path) -> None:
-    """Write the page. Raises OSError if that is not possible."""
-    file.write_text(html_page(comparison), encoding="utf-8")
+def write_page(comparison: Comparison, file: Path, pages: Mapping[str, str] | None = None) -> None:
+    """Write the page; arguments are as in `html_page`. Raises OSError if that is not possible."""
+    file.write_text(html_page(comparison, pages), encoding="utf-8")
 
 
-def html_page(comparison: Comparison) -> str:
-    """Return the page."""
+def html_page(comparison: Comparison, pages: Mapping[str, str] | None = None) -> str:
+    """Return the page.
+
+    Args:
+        pages: the addresses of the pages of runs, by the id of the run; dots of other runs lead to the table of runs.
+    """
+    pages = pages or {}
     return page(
         f"Failovers by {', '.join(comparison.by)}",
         f"{size(comparison)}. {_baseline(comparison)}",
         *_incomplete(comparison),
-        *_pictures(comparison, _links(comparison)),
+        *_pictures(comparison, {**_links(comparison), **pages}),
         element("h2", "Numbers"),
         *(_table(comparison, quantity) for quantity in QUANTITIES),
         *_worst(comparison),
-        *_runs(comparison),
+        *_runs(comparison, pages),
         element("h2", "Method"),
         _method(comparison),
     )
@@ -105,10 +110,10 @@ def _pictures(whole: Comparison, links: Mapping[str, str]) -> Iterator[str]:
 
 def _links(comparison: Comparison) -> dict[str, str]:
     """Return the address of each run in the table of runs, by its id."""
-    return {run.run: f"#run-{place}" for place, (run, _) in enumerate(_shown_runs(comparison))}
+    return {run.run: f"#run-{place}" for place, (run, _) in enumerate(shown_runs(comparison))}
 
 
-def _shown_runs(comparison: Comparison) -> list[tuple[RunValue, GroupSummary]]:
+def shown_runs(comparison: Comparison) -> list[tuple[RunValue, GroupSummary]]:
     """Return the runs that are dots, longest outage first, with their groups; runs without an outage come last."""
     found: dict[str, tuple[RunValue, GroupSummary]] = {}
     for quantity in ("outage", *(each.name for each in QUANTITIES)):
@@ -119,14 +124,14 @@ def _shown_runs(comparison: Comparison) -> list[tuple[RunValue, GroupSummary]]:
     return sorted(found.values(), key=lambda each: (-each[0].value, each[0].run))
 
 
-def _runs(comparison: Comparison) -> Iterator[Html]:
+def _runs(comparison: Comparison, pages: Mapping[str, str]) -> Iterator[Html]:
     """Yield the table of the runs that are dots in the pictures, longest outage first."""
-    shown = _shown_runs(comparison)
+    shown = shown_runs(comparison)
     outage = next(quantity for quantity in QUANTITIES if quantity.name == "outage")
     short = short_names(run.run for run, _ in shown)
     rows = (
         (
-            element("span", short[run.run], id=f"run-{place}", title=run.run),
+            _named(short[run.run], run.run, f"run-{place}", pages),
             name(group.key),
             number(run.value if run.value >= 0 else None, outage),
             element("code", run.opened_by),
@@ -137,6 +142,12 @@ def _runs(comparison: Comparison) -> Iterator[Html]:
     head = ("run", "group", f"longest {outage.name}, {outage.unit}", "opened by")
     summary = element("summary", f"The {counted(len(shown), 'run')} that the pictures name, longest outage first")
     yield element("details", summary, table(head, rows))
+
+
+def _named(short: str, run: str, place: str, pages: Mapping[str, str]) -> Html:
+    """Return the short name of a run, as a link if it has a page."""
+    name = element("a", short, href=pages[run]) if run in pages else short
+    return element("span", name, id=place, title=run)
 
 
 def _table(comparison: Comparison, quantity: Quantity) -> str:
