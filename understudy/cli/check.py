@@ -8,9 +8,10 @@ checked, and 3 if records are missing: an invariant cannot be judged, or all hol
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from understudy.checks.invariant_checker import CHECK_GROUPS, CheckGroup, Invari
 from understudy.cli.arguments import BadInput, reported_as
 from understudy.clusters.processes.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
 from understudy.foundation.eventlog.records import Envelope
+from understudy.history.picture_parts import link_to, record_at
 from understudy.history.reading.completeness import judge_completeness
 from understudy.history.reading.findings import NO_FILES
 from understudy.history.reading.reader import read
@@ -45,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     report = check_run_folder(options.folder)
-    print("\n".join(describe(report)))
+    print("\n".join(describe(report, options.folder)))
     return report.exit_code
 
 
@@ -76,6 +78,7 @@ class RunReport:
         missing: the records and transactions that are missing, each as a sentence without a full stop.
         untested: the ids of the checks whose invariants nothing in this run could have violated.
         notes: facts about the logs that are neither.
+        links: by the id of a violated check, the end of the page's address that shows the record and what proves it.
     """
 
     records: int
@@ -86,6 +89,7 @@ class RunReport:
     missing: tuple[str, ...]
     untested: tuple[str, ...]
     notes: tuple[str, ...]
+    links: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -122,11 +126,12 @@ def check_run_folder(folder: Path) -> RunReport:
         missing=(*history.missing, *completeness.missing),
         untested=tuple(check for check, times in checker.times_tested.items() if not times),
         notes=(*history.notes, *completeness.notes),
+        links={each.check: link_to(found) for each in violations if (found := record_at(each.where, reading.records))},
     )
 
 
-def describe(report: RunReport) -> list[str]:
-    """Return the lines that `understudy check` prints."""
+def describe(report: RunReport, folder: Path | None = None) -> list[str]:
+    """Return the lines that `understudy check` prints; with a folder also how the page shows a violation."""
     lines, in_these = [], " in the records that are there"
     for group in report.groups:
         held = len(group.ids) - len(group.violated) - len(group.unjudged)
@@ -141,7 +146,11 @@ def describe(report: RunReport) -> list[str]:
     lines += [f"{'note':<17} {note}" for note in report.notes]
     lines += [f"{'missing':<17} {missing}" for missing in report.missing]
     lines += map(str, report.unjudged)
-    lines += map(str, report.violations)
+    for violation in report.violations:
+        lines.append(str(violation))
+        if folder is not None and violation.check in report.links:
+            watch = f"understudy watch {shlex.quote(str(folder))}"
+            lines.append(f"  see it on the page of `{watch}`, with {report.links[violation.check]} after its address")
     result = f"{len(report.violations) or 'no'} violation{'' if len(report.violations) == 1 else 's'}"
     result += in_these * bool(report.missing)
     if report.unjudged:

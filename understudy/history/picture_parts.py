@@ -59,8 +59,17 @@ def parts_of(record: Envelope) -> tuple[str, ...]:
 
 def link_to(record: Envelope) -> str:
     """Return the fragment of the page's address that shows a record and marks what it proves."""
-    at = f"{record.node}.{record.incarnation}.{record.seq}"
-    return "#" + urlencode([("at", at), *(("show", name) for name in parts_of(record))], safe=":/")
+    return link_with(f"{record.node}.{record.incarnation}.{record.seq}", parts_of(record))
+
+
+def link_with(at: str, show: Iterable[str]) -> str:
+    """Return the fragment of the page's address that shows a record, `broker-1.1.42`, and marks parts."""
+    return "#" + urlencode([("at", at), *(("show", name) for name in show)], safe=":/")
+
+
+def record_at(where: str, records: Iterable[Envelope]) -> Envelope | None:
+    """Return the record that a check names as `broker-1/1#42`; None if it names none of them."""
+    return next((each for each in records if f"{each.node}/{each.incarnation}#{each.seq}" == where), None)
 
 
 def _parts(record: Envelope) -> Iterable[str]:

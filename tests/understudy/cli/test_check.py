@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,9 @@ def test_a_violation_is_printed_with_its_first_witness(simulated: Path, capsys: 
     assert "control requests  3 of 5 checks hold" in output
     assert "\nC4a violated at broker-" in output
     assert "MetadataUpdated of epoch 0 applied after 2. It should hold that a broker applies" in output
+    assert re.search(
+        r"\n  see it on the page of `understudy watch .+`, with #at=(broker-\d)\.\d+\.\d+&show=metadata:\1 ", output
+    )
     assert output.endswith("\n2 violations\n")
 
 

@@ -29,25 +29,27 @@ let isRevealed = false;
 /**
  * The steps of the lesson. Each has its `kind`, what it is made of (`of`), how that is drawn, and what it shows of the
  * runs (`views`, by the number of the run); `side` is the run that it is about. `asks` is the name of a question that
- * must be answered before the next step, `judges` the name of the one whose answer is shown, `isAnswer` whether it shows
- * an answer, `says` a sentence for a screen reader, `headline` one for the phones of a class, and `isAwaited` whether
- * its moment has not happened yet.
+ * must be answered before the next step, `judges` the name of the one whose answer is shown, `isAnswer` whether it
+ * shows an answer, `says` a sentence for a screen reader, `headline` one for the phones of a class, and `isAwaited`
+ * whether its moment has not happened yet.
  */
 function stepsOf() {
   const { predict, check, sides: [one, other], question, intro, explain, read } = lesson;
   const isGoingOn = ["ready", "starting", "running"].includes(phase);
   const last = isGoingOn ? { at: EDGE } : lastView(0);
-  const both = [last, lastView(1)];
+  // The plot of a sweep has the whole width.
+  const hasPlot = Boolean(other.runs);
+  const both = hasPlot ? [] : [last, lastView(1)];
   return [
     { kind: "question", of: [question, intro], draw: () => [...paragraphs(question), ...paragraphs(intro)] },
     asking("Predict", "predict", predict),
     ...one.stops.map((stop, place) => stopStep(0, place, isGoingOn && stop.record === null)),
-    { ...judging("You predicted", "predict", predict, [one], isGoingOn), views: [last], side: 0 },
+    { ...judging("You predicted", "predict", predict, [one], isGoingOn), views: hasPlot ? [] : [last], side: 0 },
     ...other.stops.map((_, place) => stopStep(1, place, false)),
     { ...asking("Check", "check", check, lesson.sides), views: both },
     { ...judging("You answered", "check", check, lesson.sides, isGoingOn), views: both },
     { kind: "read", of: [explain], draw: () => paragraphs(explain), says: "The explanation." },
-    { kind: "read", of: ["To read", read], draw: () => reading(read) },
+    { kind: "read", of: ["To read", read], draw: () => [h("h2", {}, "To read"), reading(read)], says: "To read." },
     ...(phase === "over" ? [] : [exercise()]),
   ].map((step) => ({ says: step.of[0], side: null, views: [], ...step }));
 }
@@ -172,7 +174,8 @@ function draw() {
   setAttribute(document.documentElement, "data-step", current + 1);
   setAttribute(document.documentElement, "data-kind", step.kind);
   lesson.sides.forEach((_, number) => drawFrame(step, number));
-  setAttribute(document.body, "data-views", frames.filter((each) => each !== null && !each.figure.hidden).length || null);
+  const shown = frames.filter((each) => each !== null && !each.figure.hidden);
+  setAttribute(document.body, "data-views", shown.length || null);
   shareScale();
   classroom?.show(forClass(step));
   setText(byId("progress"), `${current + 1} of ${steps.length}`);
@@ -228,7 +231,8 @@ function drawLine() {
     const [from, to] = [headline.getBoundingClientRect(), placeOf(frame)];
     const zoom = Number(getComputedStyle(document.body).getPropertyValue("--zoom"));
     const [path, end] = from.top > to.bottom ? upwards(from, to) : sideways(from, to, frame);
-    setAttribute(byId("line").children[0], "d", path.map((each) => (typeof each === "number" ? each / zoom : each)).join(" "));
+    const scaled = path.map((each) => (typeof each === "number" ? each / zoom : each));
+    setAttribute(byId("line").children[0], "d", scaled.join(" "));
     setAttribute(byId("line").children[1], "cx", end[0] / zoom);
     setAttribute(byId("line").children[1], "cy", end[1] / zoom);
   }
@@ -241,7 +245,10 @@ function placeOf({ frame, mark }) {
   const scale = (box.width - 2 * border) / mark.of;
   const [x, y] = [box.left + border, box.top + border];
   return {
-    left: x + mark.left * scale, right: x + mark.right * scale, top: y + mark.top * scale, bottom: y + mark.bottom * scale,
+    left: x + mark.left * scale,
+    right: x + mark.right * scale,
+    top: y + mark.top * scale,
+    bottom: y + mark.bottom * scale,
   };
 }
 
@@ -273,7 +280,8 @@ function shareScale() {
 
 function drawNext() {
   const { asks, isAwaited } = steps[current];
-  const waits = isAwaited || asks !== undefined && !answers.has(asks) && !isPresented && classroom === null;
+  const isAsked = asks !== undefined && !answers.has(asks);
+  const waits = isAwaited || isAsked && !isPresented && classroom === null;
   setAttribute(byId("next"), "disabled", waits || current === steps.length - 1);
 }
 
@@ -344,7 +352,7 @@ function verdict(begin, answer, question) {
   if (question.right_choice === null && question.right_number === null) {
     return [h("p", {}, "This run does not answer the question; compare the reason with what you saw."), ...because];
   }
-  if (classroom !== null || answer === undefined) {
+  if (answer === undefined || classroom !== null) {
     return [h("p", {}, "It is: ", ...marked(String(right))), ...because];
   }
   const judged = isRight(question, answer)
@@ -362,9 +370,8 @@ function isRight(question, answer) {
 
 function reading(read) {
   const names = { kafka: "Kafka", ours: "Understudy", kip: "", jira: "" };
-  const list = h("ul", {}, ...read.map(({ kind, where, why }) =>
+  return h("ul", {}, ...read.map(({ kind, where, why }) =>
     h("li", {}, `${names[kind]} `, h("code", {}, where), `: ${why}`)));
-  return [h("h2", {}, "To read"), list];
 }
 
 function move(steppingBy) {

@@ -23,8 +23,8 @@ export function readLink(hash) {
 }
 
 /**
- * The fragment for a record, null for the beginning of the run, for the partition that is chosen, and for the parts that
- * are marked.
+ * The fragment for a record, null for the beginning of the run, for the partition that is chosen, and for the parts
+ * that are marked.
  */
 export function linkTo(record, partition, show = []) {
   const values = new URLSearchParams();

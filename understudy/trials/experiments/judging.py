@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,6 +15,7 @@ from understudy.clusters.software import software_version
 from understudy.clusters.values import duration
 from understudy.foundation.eventlog.records import TaskFailed
 from understudy.history.metrics.metrics import measure
+from understudy.history.picture_parts import parts_of, record_at
 from understudy.history.reading.completeness import Completeness, judge_completeness
 from understudy.trials.experiments.engine import RunData
 from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY
@@ -137,8 +139,14 @@ def _always(outcome: RunOutcome, data: RunData, completeness: Completeness) -> I
             expected="always",
             seen=witness,
             where=found.where if found else "",
+            show=_proof(found.where, data) if found else (),
             times_tested=tested[name],
         )
+
+
+def _proof(where: str, data: RunData) -> tuple[str, ...]:
+    record = record_at(where, itertools.chain.from_iterable(data.records.values()))
+    return parts_of(record) if record is not None else ()
 
 
 def _within(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:

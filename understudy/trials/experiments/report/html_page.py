@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from urllib.parse import quote
 
 from understudy.clusters.values import duration
 from understudy.history.metrics.metric_tables import PHASES, Failover
+from understudy.history.picture_parts import link_with
 from understudy.history.report.figures import Figures
 from understudy.history.writing import Html, counted, element, joined, note, page, table
 from understudy.trials.experiments.report.verdict import Expected, Status, StepDone, Verdict
@@ -75,7 +75,7 @@ def _expectations(verdict: Verdict, run_page: str) -> Iterator[Html]:
             joined((element("b", each.name), f" {each.sentence}")),
             each.expected or "in every run",
             element("span", each.status.value, class_=kind),
-            joined((each.seen, *((" ", _place(each.where, run_page)) if each.where else ()))),
+            joined((each.seen, *((" ", _place(each, run_page)) if each.where else ()))),
         )
 
     shown = (Status.VIOLATED, Status.UNJUDGED)
@@ -87,14 +87,14 @@ def _expectations(verdict: Verdict, run_page: str) -> Iterator[Html]:
     yield element("details", summary, table(_HEAD, map(row, rest)))
 
 
-def _place(where: str, run_page: str) -> Html:
-    """Return a witness, as a link to the moment of its record if there is a page and it is a record."""
-    text = element("code", where)
-    record = re.fullmatch(r"(?P<node>.+)/(?P<incarnation>\d+)#(?P<seq>\d+)", where)
+def _place(expected: Expected, run_page: str) -> Html:
+    """Return a witness, as a link to its record and to what proves it if there is a page and it is a record."""
+    text = element("code", expected.where)
+    record = re.fullmatch(r"(?P<node>.+)/(?P<incarnation>\d+)#(?P<seq>\d+)", expected.where)
     if not run_page or record is None:
         return text
-    moment = quote(f"{record['node']}.{record['incarnation']}.{record['seq']}")
-    return element("a", text, href=f"{run_page}#at={moment}")
+    link = link_with(f"{record['node']}.{record['incarnation']}.{record['seq']}", expected.show)
+    return element("a", text, href=f"{run_page}{link}")
 
 
 def _failovers(verdict: Verdict) -> Iterator[str]:

@@ -18,7 +18,7 @@ from understudy.trials.experiments.running import FROZEN, JUNIT, REPORT, VERDICT
 
 HOSTILE = '<script>alert(1)</script> & "quotes" ]]> \''
 
-LINKS = ["page.html#at=broker-3.7.77", "page.html#at=%3Cb%3E.1.2"]
+LINKS = ["page.html#at=broker-3.7.77&amp;show=replica:broker-3:orders-0", "page.html#at=%3Cb%3E.1.2"]
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +41,9 @@ def test_the_page_is_whole_and_escapes_what_it_shows(verdict: Verdict) -> None:
 
 
 def test_witnesses_that_are_records_are_links_to_their_moment(verdict: Verdict) -> None:
+    witnesses = {"broker-3/7#77": ("replica:broker-3:orders-0",), "<b>/1#2": (), "zxid 17": (), "send 12": ()}
     expected = tuple(
-        msgspec.structs.replace(verdict.violations[0], where=where)
-        for where in ("broker-3/7#77", "<b>/1#2", "zxid 17", "send 12")
+        msgspec.structs.replace(verdict.violations[0], where=where, show=show) for where, show in witnesses.items()
     )
     page = html_page(msgspec.structs.replace(verdict, expected=expected), run_page="page.html")
     assert re.findall(r'href="([^"]*)"', page) == ["page.html", *LINKS]
