@@ -85,7 +85,8 @@ function viewOf(number, place) {
   const own = partitionShown(stops[place].show);
   const earlier = stops.slice(0, place).reverse().map(({ show }) => partitionShown(show));
   const later = stops.slice(place + 1).map(({ show }) => partitionShown(show));
-  const partition = own ?? [...earlier, ...later].find((each) => each !== null) ?? null;
+  const others = lesson.sides[1 - number].stops.map(({ show }) => partitionShown(show));
+  const partition = own ?? [...earlier, ...later, ...others].find((each) => each !== null) ?? null;
   return { at: stops[place].record, show: stops[place].show, partition };
 }
 
@@ -141,7 +142,7 @@ function frameOf(number) {
     const side = lesson.sides[number];
     const title = `the run: ${side.title}`;
     const frame = h("iframe", { title, "data-side": side.side, ...source.frameOf(side.side) });
-    const caption = h("figcaption", {}, side.title, h("span.here", {}, "◂ this step"));
+    const caption = h("figcaption", {}, h("span", {}, side.title), h("span.here", {}, "◂ this step"));
     const figure = h("figure", { hidden: true }, caption, frame);
     byId("frames").append(figure);
     frames[number] = { frame, figure, isReady: false, wanted: null, mark: null, lasts: 0 };
@@ -230,7 +231,8 @@ function drawLine() {
   if (isDrawn) {
     const [from, to] = [headline.getBoundingClientRect(), placeOf(frame)];
     const zoom = Number(getComputedStyle(document.body).getPropertyValue("--zoom"));
-    const [path, end] = from.top > to.bottom ? upwards(from, to) : sideways(from, to, frame);
+    const isBeside = byId("frames").getBoundingClientRect().left >= from.right;
+    const [path, end] = isBeside ? sideways(from, to, frame) : upwards(from, to);
     const scaled = path.map((each) => (typeof each === "number" ? each / zoom : each));
     setAttribute(byId("line").children[0], "d", scaled.join(" "));
     setAttribute(byId("line").children[1], "cx", end[0] / zoom);
