@@ -101,7 +101,8 @@ def test_a_lesson_is_clicked_through(page: Page, folder: Path, name: str) -> Non
             expect(page.locator("#lesson-step h2")).to_have_text(stop["headline"].replace("`", ""))
             is_shown(page, side, stop["record"])
             button.click()
-        expect(page.locator("figure:visible")).to_have_count(place + 1)
+        shown = 0 if side["runs"] else 1 + place  # the runs of a sweep stand in place of the pages
+        expect(page.locator("figure:visible")).to_have_count(shown)
         if place == 0:
             expect(page.locator(".right")).to_contain_text("That is right")
             button.click()
