@@ -35,6 +35,41 @@ def page_of(
         NoSuchRun: as `finished_run`.
         TooLarge: the compressed records have more than `most_bytes`.
     """
+    return page_in_one_file(_elements_of(paths, wanted, window, most_bytes))
+
+
+def lesson_page_of(lesson: bytes, sides: Mapping[str, Path]) -> str:
+    """Return the HTML of a lesson: its text, and the pages of its runs in frames.
+
+    Args:
+        lesson: the JSON of a `PreparedLesson`.
+        sides: the run folder of each side, by its name.
+
+    Raises:
+        NoSuchRun, TooLarge: as `page_of`.
+    """
+    frame = page_in_one_file()
+    data = _element("frame", "application/json", _text_of(frame)) + "\n" + lesson_elements_of(lesson, sides)
+    return page_in_one_file(data, LESSON, frames=[frame])
+
+
+def lesson_elements_of(lesson: bytes, sides: Mapping[str, Path]) -> str:
+    """Return the HTML elements with a lesson and its runs, without the page that its frames share.
+
+    Raises:
+        NoSuchRun, TooLarge: as `page_of`.
+    """
+    elements = [_element("lesson", "application/json", _without_markup(lesson.decode()))]
+    elements += [
+        _element(f"side-{side}", "application/json", _text_of(_elements_of([folder]))) for side, folder in sides.items()
+    ]
+    return "\n".join(elements) + "\n"
+
+
+def _elements_of(
+    paths: Sequence[Path], wanted: str | None = None, window: Window | None = None, most_bytes: int = MOST_BYTES
+) -> str:
+    """Return the HTML elements with a run, which its page in one file reads. Raises as `page_of`."""
     run = finished_run(paths, wanted, window, level=_BEST)
     size = run.chunks.compressed_bytes
     if size > most_bytes:
@@ -50,23 +85,7 @@ def page_of(
         _element(f"chunk-{number}", "text/plain", base64.b64encode(run.chunks.chunk(number)).decode())
         for number in range(run.chunks.count)
     ]
-    return page_in_one_file("\n".join(elements) + "\n")
-
-
-def lesson_page_of(lesson: bytes, sides: Mapping[str, Path]) -> str:
-    """Return the HTML of a lesson: its text, and the pages of its runs in frames.
-
-    Args:
-        lesson: the JSON of a `PreparedLesson`.
-        sides: the run folder of each side, by its name.
-
-    Raises:
-        NoSuchRun, TooLarge: as `page_of`.
-    """
-    pages = {side: page_of([folder]) for side, folder in sides.items()}
-    elements = [_element("lesson", "application/json", _without_markup(lesson.decode()))]
-    elements += [_element(f"side-{side}", "application/json", _text_of(page)) for side, page in pages.items()]
-    return page_in_one_file("\n".join(elements) + "\n", LESSON, frames=pages.values())
+    return "\n".join(elements) + "\n"
 
 
 def _folder(paths: Sequence[Path]) -> Path | None:

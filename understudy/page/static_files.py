@@ -69,7 +69,7 @@ def served_page(name: str = INDEX, *, frames: str = "'none'", ancestors: str = "
     return html, "; ".join(policy)
 
 
-def page_in_one_file(data: str, name: str = INDEX, *, frames: Iterable[str] = ()) -> str:
+def page_in_one_file(data: str = "", name: str = INDEX, *, frames: Iterable[str] = ()) -> str:
     """Return a page with everything in it: style sheets, modules, and the HTML elements `data` with its contents.
 
     Its Content-Security-Policy allows no connection.
@@ -78,7 +78,7 @@ def page_in_one_file(data: str, name: str = INDEX, *, frames: Iterable[str] = ()
         name: the HTML file in the folder of the page.
         frames: pages made by this function that it shows in frames. Its policy also applies in the frames.
     """
-    html = _with_import_map(lambda module: _data_url(_read(module)), name)
+    html = _with_import_map(lambda module: _data_url(_read(module)), name, _modules_of(_read(name).decode()))
     html = _STYLE_SHEET.sub(lambda link: f"<style{link['attributes']}>{_read(link['name']).decode()}</style>", html)
     pages = (html, *frames)
     scripts = dict.fromkeys(each for page in pages for each in _script_hashes(page))
@@ -114,10 +114,13 @@ def _modules_of(html: str) -> list[str]:
     return found
 
 
-def _with_import_map(address: Callable[[str], str], page: str = INDEX) -> str:
-    imports = {f"#{Path(name).stem}": address(name) for name in modules()}
-    text = json.dumps({"imports": imports}, indent=1)
+def _with_import_map(address: Callable[[str], str], page: str = INDEX, wanted: Iterable[str] | None = None) -> str:
+    text = _import_map(address, modules() if wanted is None else wanted)
     return _insert((FOLDER / page).read_text(), text, before="</script>", inside=IMPORT_MAP)
+
+
+def _import_map(address: Callable[[str], str], wanted: Iterable[str]) -> str:
+    return json.dumps({"imports": {f"#{Path(name).stem}": address(name) for name in sorted(wanted)}}, indent=1)
 
 
 def _insert(html: str, text: str, *, before: str = "", after: str = "", inside: str = "") -> str:

@@ -86,6 +86,20 @@ def file_of(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", names())
+def test_a_recorded_lesson_has_at_most_900_kilobytes(folder: Path, name: str) -> None:
+    assert file_of(folder, name).stat().st_size <= 900_000
+
+
+def test_an_address_names_a_step_of_a_lesson(page: Page, folder: Path) -> None:
+    page.goto(file_of(folder, "zombie").as_uri() + "#step=4")
+    expect(page.locator("#progress")).to_contain_text("4 of")
+    page.evaluate("location.hash = 'step=6'")
+    expect(page.locator("#progress")).to_contain_text("6 of")
+    page.evaluate("location.hash = 'step=999'")
+    expect(page.locator("#next")).to_be_disabled()
+
+
+@pytest.mark.parametrize("name", names())
 def test_a_lesson_is_clicked_through(page: Page, folder: Path, name: str) -> None:
     file = file_of(folder, name)
     page.set_viewport_size({"width": 1700, "height": 1000})

@@ -22,7 +22,7 @@ const frames = [null, null];
 const isPresented = new URLSearchParams(location.search).has("present");
 let { lesson, phase } = source.document;
 let steps = stepsOf();
-let current = Math.min(classroom?.place ?? 0, steps.length - 1);
+let current = Math.min(classroom?.place ?? (phase === "over" ? placeInAddress() : null) ?? 0, steps.length - 1);
 let drawn = "";
 let isRevealed = false;
 
@@ -77,6 +77,23 @@ function stopStep(number, place, isAwaited) {
     headline: stop.headline,
     views,
   };
+}
+
+/** The place of the step that the address names, as in `#step=7`; null if it names none. */
+function placeInAddress() {
+  const step = new URLSearchParams(location.hash.slice(1)).get("step");
+  return /^[1-9]\d{0,3}$/.test(step ?? "") ? Number(step) - 1 : null;
+}
+
+/** Goes to a step of a lesson that has ended, if its address is changed to name one. */
+function followAddress() {
+  const place = placeInAddress();
+  if (place !== null && phase === "over" && classroom === null) {
+    current = Math.min(place, steps.length - 1);
+    isRevealed = false;
+    draw();
+    byId("words").scrollTop = 0;
+  }
 }
 
 /** What the page of a run is asked for: a record, the parts that prove the words, and the partition that is drawn. */
@@ -445,6 +462,7 @@ window.addEventListener("keydown", (event) => {
 byId("next").addEventListener("click", () => move(1));
 byId("back").addEventListener("click", () => move(-1));
 window.addEventListener("resize", measure);
+window.addEventListener("hashchange", followAddress);
 new ResizeObserver(measure).observe(byId("frames"));
 setAttribute(document.body, "data-present", isPresented);
 setText(byId("lesson-number"), `Lesson ${lesson.number || ""} · ${lesson.minutes} minutes · ${lesson.source}`);

@@ -25,10 +25,17 @@ function openEmbedded(lesson) {
   return {
     document: { lesson, phase: "over", note: "" },
     canCommand: false,
-    frameOf: (side) => ({ srcdoc: JSON.parse(document.getElementById(`side-${side}`).textContent) }),
+    frameOf: (side) => ({ srcdoc: pageOf(side) }),
     begin: async () => {},
     follow: () => {},
   };
+}
+
+/** The page of a run: the one that all frames share, with the run before its first script. */
+function pageOf(side) {
+  const [page, run] = ["frame", `side-${side}`].map((id) => JSON.parse(document.getElementById(id).textContent));
+  const place = page.indexOf("<script");
+  return page.slice(0, place) + run + page.slice(place);
 }
 
 async function openServed() {
