@@ -77,6 +77,7 @@ site: setup  ## docs/ as a site with a search, in build/site; fails if a link or
 	@rm -rf build/site
 	@.venv/bin/python -m sphinx --builder html --jobs auto --fresh-env --fail-on-warning --quiet \
 	  --doctree-dir build/site-cache docs build/site
+	@.venv/bin/understudy lesson --site build/site/lessons
 	@echo "open file://$(CURDIR)/build/site/index.html"
 
 format: setup

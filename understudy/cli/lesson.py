@@ -1,7 +1,8 @@
 """`understudy lesson`: go through a lesson about the controller, with a prediction and a run beside it.
 
 Without NAME it lists the lessons. NAME is a name or a number from that list, or a file of your own. `new NAME` writes a
-commented file, `check FILE` finds mistakes in one, `schema` prints the JSON Schema of lesson files. By default
+commented file, `check FILE` finds mistakes in one, `schema` prints the JSON Schema of lesson files. `--site DIR` writes
+all recorded lessons, or those that are named, as a folder for a web server. By default
 the first side runs on real processes; the side without the defence always runs in the simulator. The exit code is 3
 if a lesson's file cannot be used, and 2 if a run did not show what the lesson is about.
 """
@@ -26,7 +27,7 @@ from understudy.cli.arguments import BadInput, Failed, accept_old_words, host_an
 from understudy.cli.experiment import RUNS, BadFile, ExperimentNotStarted
 from understudy.cli.interruptions import ending_on_signals
 from understudy.cli.lesson_class import ClassPlan, class_address
-from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page
+from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page, write_lesson_site
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.http_thread import is_loopback
 from understudy.clusters.java import JavaNotFound, choose_java
@@ -65,6 +66,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--page", type=Path, metavar="FILE", help="write the lesson as one HTML file, to go through in a browser"
     )
     parser.add_argument(
+        "--site",
+        type=Path,
+        metavar="DIR",
+        help="write the recorded lessons, all or those that are named, as a folder with an index for a web server or "
+        "from disk",
+    )
+    parser.add_argument(
         "--watch",
         action="store_true",
         help="serve the lesson as a page that follows the run, until Ctrl-C; on processes it begins after the "
@@ -93,6 +101,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     words: Sequence[str] = options.words
+    if options.site is not None:
+        return _write_site(options, words or names())
     if not words:
         return _list()
     if words == ["schema"]:
@@ -112,6 +122,19 @@ def _list() -> int:
     width = max((len(each.name) for each in lessons), default=0)
     for each in lessons:
         print(f"{each.number:>3}  {each.name:<{width}}  {each.minutes:>2} min  {each.question.strip()}")
+    return 0
+
+
+def _write_site(options: argparse.Namespace, words: Sequence[str]) -> int:
+    for name in ("page", "json", "answers", "record", "watch", "simulated", "classroom", "dir", "port", "seed"):
+        if getattr(options, name) not in (None, False):
+            option = "class" if name == "classroom" else name
+            raise BadInput(f"--{option} and --site: a site has the recorded runs of its lessons; leave --{option} out")
+    lessons = list({each.name: each for each in map(_read, words)}.values())
+    for each in lessons:
+        if not archive_of(each).exists():
+            raise BadInput(f"{each.name}: it has no recorded runs, which a site needs; name lessons of Understudy")
+    print(write_lesson_site(options.site, lessons))
     return 0
 
 

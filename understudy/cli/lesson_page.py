@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from understudy.cli.arguments import Failed, reported_as
 from understudy.cli.interruptions import Interruption, ending_on_signals, interruptible
 from understudy.cli.lesson_class import ClassPlan, class_of
 from understudy.cli.page_file import write_page
@@ -16,21 +18,40 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.http_thread import ANY_PORT
 from understudy.clusters.control.server import ControlServer
 from understudy.page.classroom.class_server import ClassServer
-from understudy.page.export import lesson_page_of
+from understudy.page.export import TooLarge, lesson_page_of
 from understudy.page.lesson_app import LessonApplication
+from understudy.page.lesson_site import LessonSite, NotOurs, SiteLesson
 from understudy.page.live import LiveRun
 from understudy.page.runs import PageRun, finished_run
 from understudy.page.server import PageServer
 from understudy.trials.lessons.document import ONE, Lesson
 from understudy.trials.lessons.in_progress import FinishedLesson, LessonInProgress
-from understudy.trials.lessons.prepared_lesson import PreparedLesson
-from understudy.trials.lessons.running import LessonNotShown, plans_of, run_other
+from understudy.trials.lessons.library import archive_of
+from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson
+from understudy.trials.lessons.recording import BadRecording, unpack
+from understudy.trials.lessons.running import RECORDED, LessonNotShown, plans_of, run_other
 
 
 def write_lesson_page(file: Path, prepared: PreparedLesson) -> None:
     """Write a lesson as one HTML file. Raises Failed."""
     runs = {side.side: Path(side.run) for side in prepared.sides}
     print(write_page(file, lambda: lesson_page_of(msgspec.json.encode(prepared), runs), "--page"))
+
+
+def write_lesson_site(folder: Path, lessons: Sequence[Lesson]) -> str:
+    """Write recorded lessons as a folder of static files, and return a line about it. Raises Failed."""
+    with reported_as(Failed, NotOurs, TooLarge, BadRecording), reported_as(Failed, OSError, about="--site"):
+        site = LessonSite(folder, tuple(lesson.name for lesson in lessons))
+        for lesson in lessons:
+            with tempfile.TemporaryDirectory(prefix="understudy-lesson-") as runs:
+                recorded = unpack(lesson, archive_of(lesson), Path(runs))
+                prepared = prepare_lesson(lesson, recorded, RECORDED, lesson.seed)
+                sides = {side.side: Path(side.run) for side in prepared.sides}
+                text = msgspec.json.encode(prepared)
+                site.add(SiteLesson(lesson.name, lesson.title, lesson.question, lesson.minutes, text, sides))
+        index = site.finish()
+    size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
+    return f"{index}  {len(lessons)} lessons, {size:,} bytes; open it in a browser, or copy {folder} to a web server"
 
 
 def serve_finished(prepared: PreparedLesson, address: tuple[str, int] | None, plan: ClassPlan | None) -> None:

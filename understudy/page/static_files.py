@@ -97,6 +97,43 @@ def page_in_one_file(data: str = "", name: str = INDEX, *, frames: Iterable[str]
     return _insert(html, data, before="<script")
 
 
+def linked_lesson_page(style_sheets: str, script: str) -> tuple[str, str]:
+    """Return the page of a lesson with style sheets and modules in files beside it, and the text of its script.
+
+    It runs from disk also, from which a browser reads classic scripts, but no modules. The script adds the import map,
+    whose modules are data, and the element `frame` with the page that the frames of all lessons share.
+
+    Args:
+        style_sheets: what stands before the name of a style sheet in its address.
+        script: the address of the script.
+    """
+    frame = page_in_one_file()
+    imports = _import_map(lambda module: _data_url(_read(module)), _modules_of(_read(LESSON).decode()))
+    text = "".join(
+        f"document.currentScript.before(Object.assign(document.createElement('script'), {json.dumps(each)}));\n"
+        for each in (
+            {"type": "application/json", "id": "frame", "text": json.dumps(frame)},
+            {"type": "importmap", "text": imports},
+        )
+    )
+    html = (FOLDER / LESSON).read_text()
+    html = html.replace(IMPORT_MAP, f'<script src="{script}"></script>').replace("/static/", style_sheets)
+    scripts = " ".join(dict.fromkeys([_hash(imports), *_script_hashes(html), *_script_hashes(frame)]))
+    styles = " ".join(dict.fromkeys(_hash(style) for style in _STYLE.findall(frame)))
+    # The origin of a file is opaque, so that 'self' stands for nothing there.
+    policy = (
+        "default-src 'none'",
+        f"script-src 'self' file: data: {scripts}",
+        f"style-src 'self' file: {styles}",
+        "img-src data:",
+        "connect-src 'none'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(policy)}">'
+    return _insert(html, meta, after='<meta charset="utf-8">'), text
+
+
 def modules() -> list[str]:
     """The names of the modules' files, sorted."""
     return sorted(path.name for path in FOLDER.glob("*.js"))

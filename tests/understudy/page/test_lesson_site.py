@@ -1,0 +1,79 @@
+"""A site of lessons, from disk and below a path of a web server: its index, and steps that links name."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser import SCREENSHOTS
+from understudy.cli.main import main
+from understudy.page.lesson_site import topic_of
+from understudy.trials.lessons.library import names
+
+pytestmark = pytest.mark.xdist_group("browser lessons")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the site of two lessons at course/week-3."""
+    root = tmp_path_factory.mktemp("site")
+    with ThreadPoolExecutor(1) as thread:
+        arguments = ["lesson", "--site", str(root / "course" / "week-3"), "zombie", "rebalance"]
+        assert thread.submit(main, arguments).result() == 0
+    return root
+
+
+@pytest.fixture(scope="module")
+def served(root: Path) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(root))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("where", ["disk", "server"])
+def test_a_link_of_a_site_shows_the_run_of_a_step(
+    page: Page, root: Path, where: str, request: pytest.FixtureRequest
+) -> None:
+    base = f"{root.as_uri()}/" if where == "disk" else request.getfixturevalue("served")
+    page.goto(f"{base}course/week-3/index.html")
+    page.get_by_role("link", name="zombie").click()
+    expect(page.locator("#progress")).to_contain_text("1 of")
+    page.goto(f"{base}course/week-3/zombie.html#step=4")
+    expect(page.locator("#progress")).to_contain_text("4 of")
+    expect(page.frame_locator("figure:visible iframe").locator("#why .line")).to_contain_text("incarnation")
+
+
+def test_the_index_lists_lessons_by_topic_and_fits_a_phone(page: Page, root: Path) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto((root / "course" / "week-3" / "index.html").as_uri())
+    expect(page.locator("h2")).to_have_text(["The controller", "Consumer groups"])
+    expect(page.locator(".minutes")).to_have_text(["8 min", "6 min"])
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "zombie.html"
+    page.screenshot(path=SCREENSHOTS / "lesson-site.png")
+
+
+def test_every_lesson_of_understudy_has_a_topic() -> None:
+    assert [name for name in names() if topic_of(name) == "More lessons"] == []
+
+
+def test_a_site_replaces_its_own_files_and_no_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["lesson", "--site", str(tmp_path), "zombie"]
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(arguments) == main(arguments) == 0
+    (tmp_path / "rebalance.html").write_text("mine")
+    capsys.readouterr()
+    assert main([*arguments, "rebalance"]) != 0
+    assert "rebalance.html is there and is not in understudy-lessons.txt" in capsys.readouterr().err
+    assert (tmp_path / "rebalance.html").read_text() == (tmp_path / "notes.txt").read_text() == "mine"
