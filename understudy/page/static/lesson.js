@@ -22,7 +22,8 @@ const frames = [null, null];
 const isPresented = new URLSearchParams(location.search).has("present");
 let { lesson, phase } = source.document;
 let steps = stepsOf();
-let current = Math.min(classroom?.place ?? (phase === "over" ? placeInAddress() : null) ?? 0, steps.length - 1);
+const named = phase === "over" ? placeInAddress() : null;
+let current = Math.min(classroom?.place ?? named ?? 0, steps.length - 1);
 let drawn = "";
 let isRevealed = false;
 
