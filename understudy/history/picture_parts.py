@@ -67,9 +67,9 @@ def link_with(at: str, show: Iterable[str]) -> str:
     return "#" + urlencode([("at", at), *(("show", name) for name in show)], safe=":/")
 
 
-def record_at(where: str, records: Iterable[Envelope]) -> Envelope | None:
+def record_at(place: str, records: Iterable[Envelope]) -> Envelope | None:
     """Return the record that a check names as `broker-1/1#42`; None if it names none of them."""
-    return next((each for each in records if f"{each.node}/{each.incarnation}#{each.seq}" == where), None)
+    return next((each for each in records if f"{each.node}/{each.incarnation}#{each.seq}" == place), None)
 
 
 def _parts(record: Envelope) -> Iterable[str]:

@@ -59,7 +59,7 @@ OF_MARK = """([part, least]) => {
     wrong.push(`the mark is not in the window: ${JSON.stringify(box)} of ${innerWidth} x ${innerHeight}`);
   }
   const hit = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
-  // What is behind the thin line of a request is hit. What could cover it is the time at the bottom.
+  // The thin line of a request lets hits through. Only the time at the bottom could cover it.
   const isSeen = mark instanceof SVGElement
     ? hit !== null && hit.closest("footer, dialog, header") === null
     : mark.contains(hit) || hit?.contains(mark);

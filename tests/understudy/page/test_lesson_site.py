@@ -40,11 +40,11 @@ def served(root: Path) -> Iterator[str]:
         thread.join()
 
 
-@pytest.mark.parametrize("where", ["disk", "server"])
+@pytest.mark.parametrize("source", ["disk", "server"])
 def test_a_link_of_a_site_shows_the_run_of_a_step(
-    page: Page, root: Path, where: str, request: pytest.FixtureRequest
+    page: Page, root: Path, source: str, request: pytest.FixtureRequest
 ) -> None:
-    base = f"{root.as_uri()}/" if where == "disk" else request.getfixturevalue("served")
+    base = f"{root.as_uri()}/" if source == "disk" else request.getfixturevalue("served")
     page.goto(f"{base}course/week-3/index.html")
     page.get_by_role("link", name="zombie").click()
     expect(page.locator("#progress")).to_contain_text("1 of")

@@ -144,8 +144,8 @@ def _always(outcome: RunOutcome, data: RunData, completeness: Completeness) -> I
         )
 
 
-def _proof(where: str, data: RunData) -> tuple[str, ...]:
-    record = record_at(where, itertools.chain.from_iterable(data.records.values()))
+def _proof(place: str, data: RunData) -> tuple[str, ...]:
+    record = record_at(place, itertools.chain.from_iterable(data.records.values()))
     return parts_of(record) if record is not None else ()
 
 
