@@ -21,7 +21,7 @@ RUN apt-get update \
  && apt-get purge --yes --auto-remove openjdk-17-jdk-headless
 RUN python -m venv --without-pip /opt/understudy \
  && pip --python /opt/understudy/bin/python install --constraint constraints.txt \
-        kazoo structlog msgspec crc32c cramjam pyyaml shtab starlette uvicorn
+        kazoo structlog msgspec crc32c cramjam pyyaml shtab segno starlette uvicorn
 RUN pip install --constraint constraints.txt setuptools
 
 COPY pyproject.toml README.md LICENSE ./

@@ -83,7 +83,7 @@ READ = {
 
 def test_the_folder_that_a_verb_leaves_is_always_dir() -> None:
     named = {word for flag in flags(parser()) if flag.metavar == "DIR" for word in flag.option_strings}
-    assert named - set(READ) == {"--dir", "-o"}
+    assert named - set(READ) == {"--dir", "--site", "-o"}
     for flag in flags(parser()):
         if "--dir" in flag.option_strings:
             assert (flag.option_strings[-1], flag.metavar, flag.type) == ("--dir", "DIR", Path)
