@@ -11,7 +11,7 @@ async def leaves(bootstrap, read):
     """Read from three leaders, unsubscribe, and return: `asyncio.run` cancels the tasks that are left."""
     consumer = AIOKafkaConsumer("ticks", bootstrap_servers=bootstrap, auto_offset_reset="earliest")
     await consumer.start()
-    read.append(await consumer.getone())
+    read.append((consumer, await consumer.getone()))  # kept: a consumer that is collected would be reported
     await asyncio.sleep(1)
     consumer.unsubscribe()
 

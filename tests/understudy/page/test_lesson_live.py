@@ -115,7 +115,7 @@ def a_page_without_the_token_only_shows(browser: Browser, address: str) -> None:
 
 
 def the_controller_is_killed_from(live: FrameLocator) -> None:
-    crown = live.locator(".broker:has(.crown:text-matches('epoch'))")
+    crown = live.locator(".broker:has(.crown:has-text('epoch'))")
     expect(crown).to_have_count(1)
     old = str(crown.get_attribute("data-node"))
     live.locator(f".broker[data-node={old}] .menu").click()
@@ -123,7 +123,7 @@ def the_controller_is_killed_from(live: FrameLocator) -> None:
     expect(live.locator("#commands-status")).to_have_text(re.compile(f"{old} .*kill"), timeout=_RUN_MS)
     live.locator("#commands-close").click()
     expect(live.locator(f".broker[data-node={old}]")).to_have_attribute("data-life", "dead")
-    new = live.locator(f".broker:has(.crown:text-matches('epoch')):not([data-node={old}])")
+    new = live.locator(f".broker:has(.crown:has-text('epoch')):not([data-node={old}])")
     expect(new).to_have_count(1, timeout=_RUN_MS)
 
 

@@ -38,7 +38,7 @@ def address(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def broker_with_crown(page: Page) -> str:
-    crown = page.locator(".broker:has(.crown:text-matches('epoch'))")
+    crown = page.locator(".broker:has(.crown:has-text('epoch'))")
     expect(crown).to_have_count(1, timeout=_TAKEOVER_MS)
     return str(crown.get_attribute("data-node"))
 

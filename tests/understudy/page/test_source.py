@@ -60,7 +60,8 @@ def small_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (folder / "source.js").write_text((FOLDER / "source.js").read_text())
     (folder / "index.html").write_text(
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>a page</title>'
-        '<link rel="icon" href="data:,"><script type="importmap"></script></head><body></body></html>'
+        '<link rel="icon" href="data:,"><script type="importmap"></script>'
+        '<script type="module">import "#source";</script></head><body></body></html>'
     )
     monkeypatch.setattr("understudy.page.static_files.FOLDER", folder)
     monkeypatch.setattr(chunks_module, "CHUNK_RECORDS", 100)

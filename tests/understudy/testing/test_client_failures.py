@@ -18,7 +18,7 @@ def test_clients_fail_as_the_page_of_client_failures_says(pytester: pytest.Pytes
     """Slow, because each program runs virtual minutes; it alone shows that a client has been mended."""
     shutil.copytree(EXAMPLES, pytester.path, dirs_exist_ok=True)
     result = pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", timeout=TIMEOUT_S)
-    result.assert_outcomes(passed=24)
+    result.assert_outcomes(passed=25)
 
 
 def test_each_program_is_on_the_page() -> None:

@@ -45,6 +45,7 @@ def test_a_template_that_has_ended_is_replaced(pool: ClusterPool) -> None:
     (first,) = pids(pool.lend(arguments, "first").cluster)
     template = parent(first)
     os.kill(template, signal.SIGKILL)
+    os.waitid(os.P_PID, template, os.WEXITED | os.WNOWAIT)  # a fork that it has begun could still be served
     (second,) = pids(pool.lend(arguments, "second").cluster)
     assert parent(second) not in (template, os.getpid())
 
