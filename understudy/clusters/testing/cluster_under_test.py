@@ -30,6 +30,7 @@ WAIT_TIMEOUT_S: Final = 30.0
 ADMIN_TIMEOUT_MS: Final = 20_000
 """Time that a call of the admin client may take, less than the view waits for any call."""
 METADATA_TIMEOUT_MS: Final = 2_000
+"""Time that one broker has to answer for its metadata, before it is asked again."""
 
 
 @dataclass(slots=True)

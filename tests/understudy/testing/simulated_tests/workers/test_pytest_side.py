@@ -45,7 +45,11 @@ async def test_with_parameters(cluster, number):
 async def test_skips_itself(cluster):
     pytest.skip("there is no Thursday in it")
 
-@pytest.mark.skip(reason="this case is a test that pytest itself skips")
+@pytest.fixture
+def thursday():
+    pytest.skip("a fixture of this case skips it, before its seeds")
+
+@pytest.mark.usefixtures("thursday")
 @simulated(seeds=2, faults="none")
 async def test_is_skipped(cluster):
     raise AssertionError
