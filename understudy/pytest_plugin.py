@@ -126,7 +126,7 @@ def pytest_runtest_makereport(
     if report.failed:
         loan.failed = loan.keep = True
     if report.failed or (loan.keep and report.when == "call"):
-        from understudy.clusters.testing.faults import describe_run  # noqa: PLC0415  when a test uses it
+        from understudy.clusters.testing.run_faults import describe_run  # noqa: PLC0415  when a test uses it
 
         report.sections.append((SECTION, describe_run(loan.cluster.directory)))
     if report.when == "teardown":

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from understudy.clusters.cluster import WaitTimedOut as WaitTimedOut
     from understudy.clusters.processes.local_broker import LocalBroker as BrokerUnderTest  # noqa: F401  exported
     from understudy.clusters.testing.cluster_under_test import ClusterUnderTest as ClusterUnderTest
-    from understudy.clusters.testing.cluster_under_test import Condition as Condition
+    from understudy.clusters.testing.conditions import Condition as Condition
     from understudy.clusters.testing.conditions import controller_change as controller_change
     from understudy.clusters.testing.conditions import isr as isr
     from understudy.clusters.testing.conditions import leader_change as leader_change
@@ -39,7 +39,7 @@ _MODULES = {
     "BrokerUnderTest": "understudy.clusters.processes.local_broker",
     "ClusterError": "understudy.clusters.cluster",
     "ClusterUnderTest": "understudy.clusters.testing.cluster_under_test",
-    "Condition": "understudy.clusters.testing.cluster_under_test",
+    "Condition": "understudy.clusters.testing.conditions",
     "RecordedFault": "understudy.clusters.testing.faults",
     "Unsettled": "understudy.clusters.cluster",
     "Unsupported": "understudy.clusters.cluster",

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from understudy.cli.main import main
-from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.action_table import ACTIONS
 from understudy.trials.experiments.language.library import names
 
 SMALL = """\

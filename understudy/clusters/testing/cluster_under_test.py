@@ -7,9 +7,8 @@ are looked up by role, and waits are bounded and described.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 from understudy.clusters.answers import AnswerHandle, arm_at, armed_answer
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
@@ -20,9 +19,10 @@ from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.testing.arguments import ClusterArguments
-from understudy.clusters.testing.faults import TEST_BEGUN, RecordedFault, faults_of_test
+from understudy.clusters.testing.conditions import Before, BrokerCondition, Condition
+from understudy.clusters.testing.faults import RecordedFault
+from understudy.clusters.testing.run_faults import TEST_BEGUN, faults_of_test
 from understudy.foundation.cluster.errors import Errors
-from understudy.foundation.cluster.identifiers import TopicPartition
 
 T = TypeVar("T")
 
@@ -31,67 +31,6 @@ ADMIN_TIMEOUT_MS: Final = 20_000
 """Time that a call of the admin client may take, less than the view waits for any call."""
 METADATA_TIMEOUT_MS: Final = 2_000
 """Time that one broker has to answer for its metadata, before it is asked again."""
-
-
-@dataclass(slots=True)
-class Before:
-    """The roles that conditions compare with: before the last fault into the role's holder, or at the test's start."""
-
-    controller_epoch: int = 0
-    leaders: dict[TopicPartition, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, now: ClusterPicture) -> Before:
-        """The roles in the state of a cluster."""
-        leaders = {key: found.state.leader_and_isr.leader for key, found in now.partitions.items() if found.state}
-        return cls(now.controller_epoch, {key: int(leader) for key, leader in leaders.items()})
-
-    def note_roles(self, broker_id: int, now: ClusterPicture) -> None:
-        """Note the roles that a broker has now."""
-        if now.controller == broker_id:
-            self.controller_epoch = now.controller_epoch
-        for key, partition in now.partitions.items():
-            if partition.state is not None and partition.state.leader_and_isr.leader == broker_id:
-                self.leaders[key] = broker_id
-
-
-@dataclass(frozen=True, slots=True)
-class Condition(Generic[T]):
-    """Something that becomes true of a cluster.
-
-    Attributes:
-        what: the condition in words, for the message of a wait that timed out.
-        evaluate: returns what `wait_for` returns, or None while the condition is not true.
-    """
-
-    what: str
-    evaluate: Callable[[Any], T | None]
-
-
-class Observed(Protocol):
-    """What conditions read of a cluster under test, on processes or in virtual time."""
-
-    @property
-    def before(self) -> Before: ...
-
-    def picture(self) -> ClusterPicture:
-        """Read the state of the cluster in ZooKeeper now."""
-
-    def faults(self) -> tuple[RecordedFault, ...]:
-        """The faults that the event logs record for this test, in order of time."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerCondition:
-    """A condition that finds a broker, which `wait_for` returns.
-
-    Attributes:
-        what: as in `Condition`.
-        find: returns the id and the role of the broker, or None while there is none.
-    """
-
-    what: str
-    find: Callable[[Observed], tuple[int, str] | None]
 
 
 class ClusterUnderTest:

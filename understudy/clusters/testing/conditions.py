@@ -2,8 +2,76 @@
 
 from __future__ import annotations
 
-from understudy.clusters.testing.cluster_under_test import BrokerCondition, Condition, Observed
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from understudy.clusters.picture import ClusterPicture
+from understudy.clusters.testing.faults import RecordedFault
 from understudy.foundation.cluster.identifiers import TopicPartition
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Before:
+    """The roles that conditions compare with: before the last fault into the role's holder, or at the test's start."""
+
+    controller_epoch: int = 0
+    leaders: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, now: ClusterPicture) -> Before:
+        """The roles in the state of a cluster."""
+        leaders = {key: found.state.leader_and_isr.leader for key, found in now.partitions.items() if found.state}
+        return cls(now.controller_epoch, {key: int(leader) for key, leader in leaders.items()})
+
+    def note_roles(self, broker_id: int, now: ClusterPicture) -> None:
+        """Note the roles that a broker has now."""
+        if now.controller == broker_id:
+            self.controller_epoch = now.controller_epoch
+        for key, partition in now.partitions.items():
+            if partition.state is not None and partition.state.leader_and_isr.leader == broker_id:
+                self.leaders[key] = broker_id
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Generic[T]):
+    """Something that becomes true of a cluster.
+
+    Attributes:
+        what: the condition in words, for the message of a wait that timed out.
+        evaluate: returns what `wait_for` returns, or None while the condition is not true.
+    """
+
+    what: str
+    evaluate: Callable[[Any], T | None]
+
+
+class Observed(Protocol):
+    """What conditions read of a cluster under test, on processes or in virtual time."""
+
+    @property
+    def before(self) -> Before: ...
+
+    def picture(self) -> ClusterPicture:
+        """Read the state of the cluster in ZooKeeper now."""
+
+    def faults(self) -> tuple[RecordedFault, ...]:
+        """The faults that the event logs record for this test, in order of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerCondition:
+    """A condition that finds a broker, which `wait_for` returns.
+
+    Attributes:
+        what: as in `Condition`.
+        find: returns the id and the role of the broker, or None while there is none.
+    """
+
+    what: str
+    find: Callable[[Observed], tuple[int, str] | None]
 
 
 def controller_change() -> BrokerCondition:

@@ -1,18 +1,14 @@
-"""Reads the injected faults from a run's event logs, for assertions and for the report of a failed test."""
+"""`FaultsOfTest`: the injected faults among the records of a test, for assertions and for its report."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from understudy.foundation.eventlog.records import AnswerInjected, Envelope, FaultInjected, PointReached, StepReached
-from understudy.history.reading.reader import read
+from understudy.foundation.eventlog.records import AnswerInjected, Envelope, FaultInjected, PointReached
 
-TEST_BEGUN: Final = "test begun"
-"""The step that `ClusterUnderTest` records when a test begins; faults before it belong to an earlier test."""
 _FORMER_NAMES: Final = {"continue": "resume"}
 """Current names of faults, by their names in older event logs."""
 
@@ -91,31 +87,6 @@ def faults_among(records: Iterable[Envelope], begun_ms: float) -> FaultsOfTest:
     found = (_fault(record) for record in records if record.wall_ms >= begun_ms)
     faults = sorted((fault for fault in found if fault is not None), key=lambda fault: fault.wall_ms)
     return FaultsOfTest(begun_ms=begun_ms, faults=tuple(faults))
-
-
-def faults_of_test(run_folder: Path) -> FaultsOfTest:
-    """Read the faults since the last test began in a run. The run's cluster may still be running."""
-    folders = [run_folder / "testbed" / "events", *run_folder.glob("broker-*/events")]
-    records = read([folder for folder in folders if folder.is_dir()]).records
-    begun_ms = max((record.wall_ms for record in records if _begins_a_test(record)), default=0.0)
-    return faults_among(records, begun_ms)
-
-
-def describe_run(run_folder: Path) -> str:
-    """Describe a run for the output of a failed test: its folder, the faults of the test, and how to check the run."""
-    found = faults_of_test(run_folder)
-    return "\n".join(
-        [
-            f"run folder: {run_folder}",
-            "faults injected by the test:" if found.faults else "the test injected no fault",
-            *found.lines(),
-            f"to check its invariants: understudy check {run_folder}",
-        ]
-    )
-
-
-def _begins_a_test(record: Envelope) -> bool:
-    return isinstance(record.data, StepReached) and record.data.step == TEST_BEGUN
 
 
 def _fault(record: Envelope) -> RecordedFault | None:

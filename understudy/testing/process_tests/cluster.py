@@ -11,7 +11,8 @@ from understudy.clusters.cluster import Unsettled, Unsupported, WaitTimedOut
 from understudy.clusters.findings import in_words
 from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.processes.local_broker import LocalBroker
-from understudy.clusters.testing.cluster_under_test import Before, BrokerCondition, ClusterUnderTest, Condition
+from understudy.clusters.testing.cluster_under_test import ClusterUnderTest
+from understudy.clusters.testing.conditions import Before, BrokerCondition, Condition
 from understudy.clusters.testing.faults import RecordedFault
 from understudy.clusters.virtual.service import name_of
 from understudy.foundation.cluster.errors import Errors

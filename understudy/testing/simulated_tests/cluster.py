@@ -15,7 +15,7 @@ from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut
 from understudy.clusters.findings import in_words
 from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.simulated.clocks import EPOCH_MS
-from understudy.clusters.testing.cluster_under_test import Before, BrokerCondition, Condition
+from understudy.clusters.testing.conditions import Before, BrokerCondition, Condition
 from understudy.clusters.testing.faults import RecordedFault, faults_among
 from understudy.clusters.virtual.service import Service
 from understudy.clusters.virtual.world import VirtualWorld

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from understudy.brokers.log.log_files import DELETE_FOLDER, LEADER_EPOCH_CHECKPOINT, LOG
 from understudy.brokers.world import Disk
-from understudy.trials.experiments.engine import CannotInject
+from understudy.trials.experiments.injecting import CannotInject
 
 CHECKPOINTS: Final = (
     "log-start-offset-checkpoint",

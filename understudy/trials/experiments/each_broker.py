@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from understudy.clusters.processes.local_broker import LocalBroker
-from understudy.clusters.simulated.broker import SimulatedBroker
-from understudy.trials.experiments.engine import Undo
+from understudy.trials.experiments.injecting import Undo
 
-Broker: TypeAlias = LocalBroker | SimulatedBroker
-Brokers: TypeAlias = Sequence[Broker]
+if TYPE_CHECKING:
+    from understudy.clusters.processes.local_broker import LocalBroker
+    from understudy.clusters.simulated.broker import SimulatedBroker
+
+Broker: TypeAlias = "LocalBroker | SimulatedBroker"
+Brokers: TypeAlias = "Sequence[Broker]"
 T = TypeVar("T")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, Self
 
 from understudy.checks.history import ZnodeTransaction
 from understudy.clusters.cluster import Cluster
@@ -18,17 +18,12 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.findings import LogFinding
 from understudy.trials.experiments.disk_faults import MachineFaultsOfBrokers
+from understudy.trials.experiments.injecting import Undo
 from understudy.trials.experiments.language.actions import Action
 from understudy.trials.experiments.language.document import Topic
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.load import ExperimentLoad
 from understudy.trials.experiments.report.timeline import LOAD_BEGUN
-
-Undo: TypeAlias = Callable[[], None]
-
-
-class CannotInject(Exception):
-    """An engine cannot do what a step asks, or the broker is not in the state for it. The message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

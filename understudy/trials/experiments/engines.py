@@ -8,7 +8,7 @@ from typing import Final
 
 from understudy.trials.experiments.compose.engine import ComposeEngine
 from understudy.trials.experiments.engine import ExperimentEngine
-from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.action_table import ACTIONS
 from understudy.trials.experiments.processes.engine import ProcessEngine
 from understudy.trials.experiments.simulated.engine import SimulatedEngine
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.request_rules import Effect
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.trials.experiments.each_broker import Broker, Brokers, on_each, to_all
-from understudy.trials.experiments.engine import CannotInject, Undo
+from understudy.trials.experiments.injecting import CannotInject, Undo
 from understudy.trials.experiments.language.actions import Action, Links, RequestFault
+
+if TYPE_CHECKING:
+    from understudy.clusters.processes.local_cluster import LocalCluster
 
 EFFECTS: Final = {
     "hold": Effect.HOLD,

@@ -14,8 +14,10 @@ from understudy.clusters.targets import DRAWN, Resolver
 from understudy.clusters.values import Target
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.eventlog.records import ControllerElected, Envelope, LeadershipWritten
-from understudy.trials.experiments.engine import CannotInject, ExperimentEngine, RunData, Undo
-from understudy.trials.experiments.language.actions import ACTIONS, Action, Settle
+from understudy.trials.experiments.engine import ExperimentEngine, RunData
+from understudy.trials.experiments.injecting import CannotInject, Undo
+from understudy.trials.experiments.language.action_table import ACTIONS
+from understudy.trials.experiments.language.actions import Action, Settle
 from understudy.trials.experiments.language.document import Step
 from understudy.trials.experiments.language.expectations import LIVENESS, STEADY
 from understudy.trials.experiments.language.frozen import FrozenPlan

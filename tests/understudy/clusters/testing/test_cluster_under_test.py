@@ -11,7 +11,7 @@ import pytest
 
 from understudy.clusters.cluster import ClusterError, Unsupported, WaitTimedOut
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
-from understudy.clusters.testing.faults import TEST_BEGUN
+from understudy.clusters.testing.run_faults import TEST_BEGUN
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.eventlog.records import StepReached
 from understudy.history.reading.reader import read

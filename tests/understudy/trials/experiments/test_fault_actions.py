@@ -23,7 +23,8 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.trials.experiments.engine import ExperimentEngine, RunData
 from understudy.trials.experiments.engines import capabilities
-from understudy.trials.experiments.language.actions import ACTIONS, Counted
+from understudy.trials.experiments.language.action_table import ACTIONS
+from understudy.trials.experiments.language.actions import Counted
 from understudy.trials.experiments.language.frozen import freeze
 from understudy.trials.experiments.language.reading import read_experiment
 from understudy.trials.experiments.processes.engine import ProcessEngine

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from understudy.clusters.verb_table import VERBS
-from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.action_table import ACTIONS
 from understudy.trials.soak.plan import (
     TAKING,
     ZOOKEEPER_TARGET,

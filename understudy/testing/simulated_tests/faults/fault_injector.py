@@ -21,7 +21,7 @@ from understudy.foundation.wire.registry import API_BY_NAME
 from understudy.history.reading.lines import decode_record
 from understudy.testing.simulated_tests.faults.faults import Fault
 from understudy.trials.experiments.each_broker import Broker, to_all
-from understudy.trials.experiments.engine import CannotInject, Undo
+from understudy.trials.experiments.injecting import CannotInject, Undo
 from understudy.trials.experiments.language.actions import Answer, ArmPoint, Links, OnZooKeeper, RequestFault, StepClock
 from understudy.trials.experiments.link_actions import EFFECTS
 from understudy.trials.experiments.simulated.actions import SimulatedActions

@@ -9,28 +9,21 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from understudy.clusters.nearest_word import did_you_mean
-from understudy.clusters.problems import BadExperiment
-from understudy.clusters.values import OF_USERS, SERVICE, CountRange, Span, Target, Trigger, parse_target
+from understudy.clusters.values import OF_USERS, Trigger
 from understudy.testing.simulated_tests.arguments import BadArguments
 from understudy.testing.simulated_tests.faults.fault_kinds import KINDS, PROFILES, mean_gaps_ms
-from understudy.trials.experiments.language.actions import ACTIONS, AT_ONCE, Action
-from understudy.trials.experiments.language.document import Step
-from understudy.trials.experiments.language.frozen import drawn_step
-from understudy.trials.experiments.language.reading import STEP, read_document, targets_of
-from understudy.trials.experiments.report.explain import step_document, step_text
+from understudy.trials.experiments.language.actions import Action
 
 __all__ = ["KINDS", "PROFILES", "BadFault", "Fault", "check_faults", "draw_faults"]
 
 _PICKS: Final = 1 << 16
 _FIRST_MS: Final = 20.0
 """Earliest time of the first fault that is drawn."""
-_OF_LOADS: Final = ("produce", "join", "settle", "bind")
-"""Actions that need the load or the runner of an experiment."""
-_EXAMPLE: Final = '"{at: 10s, kill: leader(orders/0), for: 3s}"'
+EXAMPLE: Final = '"{at: 10s, kill: leader(orders/0), for: 3s}"'
 
 
 class BadFault(BadArguments):
@@ -68,7 +61,9 @@ class Fault:
     @property
     def words(self) -> str:
         """The action, its target and how long it lasts, in words."""
-        return step_text(Step(action=self.action)) + (f": {self.found}" if self.found else "")
+        from understudy.testing.simulated_tests.faults.steps_by_hand import words_of  # noqa: PLC0415  it loads the language of experiments
+
+        return words_of(self.action) + (f": {self.found}" if self.found else "")
 
     @property
     def is_of_users(self) -> bool:
@@ -78,13 +73,9 @@ class Fault:
     @property
     def step(self) -> str:
         """The fault as one writes it by hand, on the target that it has found."""
-        action = self.action
-        if self.found and action.brokers:
-            action = replace(action, brokers=tuple(map(_target, self.found.split(", "))))
-        at = None if self.when is not None else Span(self.at_ms, self.at_ms)
-        wait = AT_ONCE if self.when is None else Span(self.at_ms, self.at_ms)
-        step = Step(action=action, at=at, when=self.when, nth=CountRange(self.nth, self.nth), wait=wait)
-        return json.dumps(step_document(step))
+        from understudy.testing.simulated_tests.faults.steps_by_hand import step_of  # noqa: PLC0415  it loads the language of experiments
+
+        return step_of(self)
 
 
 def check_faults(given: object) -> tuple[str, ...]:
@@ -112,32 +103,18 @@ def _checked(given: object) -> str:
     if isinstance(given, Mapping):
         given = json.dumps(given)
     if not isinstance(given, str):
-        raise BadFault(f"faults has {given!r}; expected the name of a kind, or a step such as {_EXAMPLE}")
+        raise BadFault(f"faults has {given!r}; expected the name of a kind, or a step such as {EXAMPLE}")
     if given in KINDS:
         return given
     if ":" not in given:
         raise BadFault(
             f"faults has the unknown kind {given!r}{did_you_mean(given, KINDS)}; there are {', '.join(KINDS)}; or "
-            f"write a step such as {_EXAMPLE}"
+            f"write a step such as {EXAMPLE}"
         )
-    _read(given)
+    from understudy.testing.simulated_tests.faults.steps_by_hand import read_step  # noqa: PLC0415  it loads the language of experiments
+
+    read_step(given)
     return given
-
-
-def _read(text: str) -> Step:
-    """Read a step of an experiment; the braces around it may be left out. Raises BadFault."""
-    try:
-        step: Step = read_document(text if text.lstrip().startswith("{") else f"{{{text}}}", "a fault", STEP)
-    except BadExperiment as bad:
-        problems = "; ".join(problem.message for problem in bad.problems)
-        raise BadFault(f"faults has the step {text!r}, which cannot be read: {problems}") from None
-    if step.action is None or step.action.name in _OF_LOADS or not ACTIONS[step.action.name].is_fault:
-        raise BadFault(f"faults has the step {text!r}, which injects no fault; expected for example {_EXAMPLE}")
-    if step.at is None and step.when is None:
-        raise BadFault(f"faults has the step {text!r}, which needs `at` or `when`, as in {_EXAMPLE}")
-    if step.exclude or step.bind_as or step.mark or any(target.role == "bound" for target in targets_of(step)):
-        raise BadFault(f"faults has the step {text!r}; `not`, `as`, `mark` and their names are for experiments only")
-    return step
 
 
 def draw_faults(source: random.Random, kinds: Sequence[str], *, seconds: float, brokers: int) -> tuple[Fault, ...]:
@@ -153,7 +130,11 @@ def draw_faults(source: random.Random, kinds: Sequence[str], *, seconds: float, 
     names = sorted({each for each in kinds if each in KINDS})
     drawn = _drawn(source, names, seconds) if names else []
     seed = source.getrandbits(32)
-    return (*drawn, *(_timed(number, text, seed) for number, text in enumerate(by_hand, 1)))
+    if not by_hand:
+        return tuple(drawn)
+    from understudy.testing.simulated_tests.faults.steps_by_hand import drawn_fault  # noqa: PLC0415  it loads the language of experiments
+
+    return (*drawn, *(drawn_fault(number, text, seed, pick=seed % _PICKS) for number, text in enumerate(by_hand, 1)))
 
 
 def _drawn(source: random.Random, names: Sequence[str], seconds: float) -> list[Fault]:
@@ -166,14 +147,3 @@ def _drawn(source: random.Random, names: Sequence[str], seconds: float) -> list[
         faults.append(Fault(at_ms=round(at_ms), action=action, pick=source.randrange(_PICKS), keeps_records=True))
         at_ms += 1 + source.expovariate(1 / gap_ms)
     return faults
-
-
-def _target(node: str) -> Target:
-    return parse_target(node) if node.startswith("broker-") else Target(SERVICE, name=node)
-
-
-def _timed(number: int, text: str, seed: int) -> Fault:
-    step = drawn_step(number, _read(text), seed)
-    assert step.action is not None
-    at_ms = (0.0 if step.at is None else step.at.ms) + step.wait.ms
-    return Fault(at_ms=at_ms, action=step.action, pick=seed % _PICKS, when=step.when, nth=step.nth.low)

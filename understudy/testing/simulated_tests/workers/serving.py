@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -40,6 +41,7 @@ class Line:
         """Run seeds of a test until `End`."""
         __tracebackhide__ = True
         test.warm_up()
+        gc.enable()
         self._connection.send(Ready())
         self.is_answered = True
         while True:

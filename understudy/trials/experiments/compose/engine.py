@@ -7,7 +7,8 @@ from pathlib import Path
 from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE
 from understudy.clusters.containers.compose_cluster import ComposeCluster
 from understudy.foundation.eventlog.records import RunDescribed
-from understudy.trials.experiments.language.actions import ACTIONS, Links, LoseAnswer, RequestFault
+from understudy.trials.experiments.language.action_table import ACTIONS
+from understudy.trials.experiments.language.actions import Links, LoseAnswer, RequestFault
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
 

@@ -58,7 +58,7 @@ def freeze(experiment: Experiment, seed: int | None = None, *, fences_off: tuple
 def drawn_step(number: int, step: Step, seed: int) -> Step:
     """Draw every range of a step. Its number and the seed decide the draw."""
     source = partial(derived, seed, "step", number)
-    action = None if step.action is None else _with_ranges_drawn(step.action, source, step.action.VALUE[0])
+    action = None if step.action is None else _with_ranges_drawn(step.action, source, step.action.VALUE)
     return replace(_with_ranges_drawn(step, source), number=number, action=action)
 
 

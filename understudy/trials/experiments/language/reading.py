@@ -11,7 +11,8 @@ from typing import Any, Final
 from understudy.clusters.problems import BadExperiment, BadValue, Problem, one_of
 from understudy.clusters.values import OF_USERS, Target
 from understudy.trials.experiments.language import expectations
-from understudy.trials.experiments.language.actions import ACTIONS, TARGETS, Answer, OnZooKeeper
+from understudy.trials.experiments.language.action_table import ACTIONS, TARGETS
+from understudy.trials.experiments.language.actions import Answer, OnZooKeeper
 from understudy.trials.experiments.language.document import (
     ENGINES,
     SCHEMA,

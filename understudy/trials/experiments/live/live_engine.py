@@ -38,7 +38,8 @@ from understudy.history.reading.reader import read
 from understudy.history.reading.transaction_log import MalformedTransactionLog, read_transaction_logs
 from understudy.trials.experiments.bad_requests import bad_bytes
 from understudy.trials.experiments.each_broker import Broker, Brokers
-from understudy.trials.experiments.engine import CannotInject, RunData, Undo
+from understudy.trials.experiments.engine import RunData
+from understudy.trials.experiments.injecting import CannotInject, Undo
 from understudy.trials.experiments.language.actions import ArmPoint
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.live.machines import PROPERTIES, Machines

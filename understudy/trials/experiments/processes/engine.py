@@ -11,8 +11,9 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.zookeeper_ensemble import MOST_SERVERS
 from understudy.foundation.eventlog.records import RunDescribed
 from understudy.trials.experiments.each_broker import Brokers
-from understudy.trials.experiments.engine import Undo
-from understudy.trials.experiments.language.actions import ACTIONS, Action, Counted, OnZooKeeper
+from understudy.trials.experiments.injecting import Undo
+from understudy.trials.experiments.language.action_table import ACTIONS
+from understudy.trials.experiments.language.actions import Action, Counted, OnZooKeeper
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.link_actions import servers_among
 from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of

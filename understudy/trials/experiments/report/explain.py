@@ -10,7 +10,8 @@ import msgspec
 from understudy.clusters.values import CountRange, Span, duration
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.history.writing import ordinal
-from understudy.trials.experiments.language.actions import ACTIONS, TARGETS, Action
+from understudy.trials.experiments.language.action_table import ACTIONS, TARGETS
+from understudy.trials.experiments.language.actions import Action
 from understudy.trials.experiments.language.document import SCHEMA, Experiment, Step
 from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY, STEADY
 from understudy.trials.experiments.language.frozen import FrozenPlan

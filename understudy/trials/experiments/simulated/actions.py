@@ -12,10 +12,10 @@ from understudy.clusters.simulated.randomness import derived
 from understudy.foundation.wire.network import Connection
 from understudy.foundation.zk.client import Create, Delete, SetData
 from understudy.trials.experiments.bad_requests import bad_bytes
+from understudy.trials.experiments.cluster_actions import ActionsOnCluster
 from understudy.trials.experiments.each_broker import Broker, Brokers, begin_start, on_each
-from understudy.trials.experiments.engine import CannotInject, Undo
+from understudy.trials.experiments.injecting import CannotInject, Undo
 from understudy.trials.experiments.language.actions import Action, ArmPoint
-from understudy.trials.experiments.performing import ActionsOnCluster
 from understudy.trials.experiments.simulated.machines import SimulatedMachines
 
 

@@ -10,7 +10,7 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.foundation.eventlog.records import Envelope, RunDescribed
 from understudy.history.reading.lines import decode_record
 from understudy.trials.experiments.engine import RunData
-from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.action_table import ACTIONS
 from understudy.trials.experiments.language.frozen import FrozenPlan
 from understudy.trials.experiments.load import ExperimentLoad
 from understudy.trials.experiments.performing import Performing

@@ -11,7 +11,7 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.processes.run_lock import RunLock
 from understudy.trials.experiments.compose.engine import ComposeEngine
 from understudy.trials.experiments.engines import capabilities
-from understudy.trials.experiments.language.actions import ACTIONS
+from understudy.trials.experiments.language.action_table import ACTIONS
 from understudy.trials.experiments.language.frozen import freeze
 from understudy.trials.experiments.language.library import find, names
 from understudy.trials.experiments.language.reading import read_experiment_file

@@ -8,7 +8,8 @@ import pytest
 
 from understudy.clusters.problems import BadExperiment
 from understudy.clusters.values import Span, Target
-from understudy.trials.experiments.language.actions import ACTIONS, Action
+from understudy.trials.experiments.language.action_table import ACTIONS
+from understudy.trials.experiments.language.actions import Action
 from understudy.trials.experiments.language.document import Experiment
 from understudy.trials.experiments.language.expectations import SAFETY
 from understudy.trials.experiments.language.frozen import freeze

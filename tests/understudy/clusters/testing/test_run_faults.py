@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from understudy.brokers.machine.real_world import MachineClock
-from understudy.clusters.testing.faults import TEST_BEGUN, RecordedFault, describe_run, faults_of_test
+from understudy.clusters.testing.faults import RecordedFault
+from understudy.clusters.testing.run_faults import TEST_BEGUN, describe_run, faults_of_test
 from understudy.foundation.eventlog.files import JsonLinesFiles
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import FaultInjected, Payload, PointReached, StepReached
