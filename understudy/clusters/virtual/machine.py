@@ -36,7 +36,12 @@ from understudy.clusters.virtual.process_loop import (
     check_signal,
 )
 from understudy.clusters.virtual.refusals import refusal
-from understudy.clusters.virtual.replacement import replace, replace_everywhere, require_cpython
+from understudy.clusters.virtual.replacement import (
+    replace,
+    replace_class_methods,
+    replace_everywhere,
+    require_cpython,
+)
 
 BOOT_S: Final = 100_000.0
 """The monotonic clock at the start of a run."""
@@ -147,9 +152,9 @@ def _replace_clocks() -> None:
         _clock(f"{name}_ns", _wall_ns if name == "time" else _monotonic_ns)
     replace(time, "clock_gettime", _of_an_id(lambda seconds: seconds))
     replace(time, "clock_gettime_ns", _of_an_id(_nanoseconds))
-    replace(datetime.datetime, "now", _now)
-    replace(datetime.datetime, "utcnow", _utcnow)
-    replace(datetime.date, "today", _today)
+    replace_class_methods(
+        (datetime.datetime, "now", _now), (datetime.datetime, "utcnow", _utcnow), (datetime.date, "today", _today)
+    )
     for name in ("localtime", "gmtime", "ctime"):
         replace(time, name, _of_a_time)
     replace(time, "asctime", _of_broken_down_time(0))

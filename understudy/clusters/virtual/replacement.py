@@ -67,22 +67,35 @@ def require_cpython() -> None:
         raise RuntimeError("virtual time replaces clocks in CPython's tables of 64 bits: use a 64-bit Python")
 
 
-def replace(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-    """Call `replacement` instead of a function in C of a module, or of a class method in C.
+def replace(owner: types.ModuleType, name: str, replacement: Callable[..., Any]) -> None:
+    """Call `replacement` instead of a function in C of a module.
 
     Args:
-        owner: the module or class that has the function.
-        replacement: gets the original as its first argument, then the arguments of the call; for a class method the
-            class comes before them.
+        replacement: gets the original as its first argument, then the arguments of the call.
     """
-    if isinstance(owner, type):
-        _replace_class_method(owner, name, replacement)
-        return
     function = getattr(owner, name)
     if not isinstance(function, types.BuiltinFunctionType):
         raise TypeError(f"{owner.__name__}.{name} is no function in C, but {function!r}")
     original = copy_of(function)
     _redirect(function, _bound(replacement, original))
+
+
+def replace_class_methods(*replaced: tuple[type, str, Callable[..., Any]]) -> None:
+    """Call other functions instead of class methods in C.
+
+    Args:
+        replaced: the class, the name of its method, and the replacement, which gets the original as its first argument,
+            the class as its second one, then the arguments of the call.
+    """
+    # One look at all objects for all methods: it takes as long as many virtual seconds of a run.
+    made_before = [
+        (each, each.__self__)
+        for each in _all_objects()
+        if type(each) is types.BuiltinMethodType and isinstance(each.__self__, type)
+    ]
+    for owner, name, replacement in replaced:
+        made = [each for each, cls in made_before if each.__name__ == name and issubclass(cls, owner)]
+        _replace_class_method(owner, name, replacement, made)
 
 
 def replace_everywhere(owner: Any, name: str, replacement: Any) -> None:
@@ -156,15 +169,9 @@ def _all_objects() -> list[Any]:
     return found
 
 
-def _replace_class_method(owner: type, name: str, replacement: Callable[..., Any]) -> None:
-    made_before = [
-        each
-        for each in _all_objects()
-        if isinstance(each, types.BuiltinMethodType)
-        and each.__name__ == name
-        and isinstance(each.__self__, type)
-        and issubclass(each.__self__, owner)
-    ]
+def _replace_class_method(
+    owner: type, name: str, replacement: Callable[..., Any], made_before: list[types.BuiltinMethodType]
+) -> None:
     descriptor = owner.__dict__[name]
 
     def method(cls: Any, /, *given: Any, **named: Any) -> Any:
