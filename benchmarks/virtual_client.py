@@ -1,13 +1,14 @@
 """Measures tests of a user's client in virtual time: the first one, many seeds, processor time and memory.
 
 The test has three brokers, a producer of aiokafka that sends eight records a second for a virtual minute, a group of
-one consumer, and the faults of `failover`. The references are the goals of the project. It is measured in a process of
-its own, whose clocks are replaced. UNDERSTUDY_BENCH_SEEDS (100) sets the number of seeds.
+one consumer, and the faults of `failover`. The references are the goals of the project. UNDERSTUDY_BENCH_SEEDS (100)
+sets the number of seeds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
 import json
 import os
@@ -15,9 +16,13 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
 from benchmarks.rows import Row
+from understudy.testing import simulated
 
 SEEDS = int(os.environ.get("UNDERSTUDY_BENCH_SEEDS", "100"))
 MINUTE_S = 60
@@ -32,8 +37,6 @@ GOAL_WORKER_MB = 150
 
 async def consume(bootstrap: str, got: set[bytes]) -> None:
     """Read as the one member of a group."""
-    from aiokafka import AIOKafkaConsumer  # noqa: PLC0415  an optional client
-
     consumer = AIOKafkaConsumer("orders", bootstrap_servers=bootstrap, group_id="billing", auto_offset_reset="earliest")
     await consumer.start()
     async for record in consumer:
@@ -42,8 +45,6 @@ async def consume(bootstrap: str, got: set[bytes]) -> None:
 
 async def orders(cluster: Any) -> None:
     """Send a virtual minute of records."""
-    from aiokafka import AIOKafkaProducer  # noqa: PLC0415  an optional client
-
     await cluster.create_topic("orders", partitions=3, replication_factor=3)
     got: set[bytes] = set()
     service = cluster.start(consume, cluster.bootstrap, got)
@@ -56,33 +57,45 @@ async def orders(cluster: Any) -> None:
     service.kill()
 
 
+@simulated(seeds=1, faults="none", minutes=0.01)
 async def nothing(cluster: Any) -> None:
     """Use no virtual time."""
 
 
-def measure() -> None:
-    """Print the measured numbers as JSON."""
-    import aiokafka  # noqa: F401, PLC0415  a user's test has imported it
-
-    from understudy.testing import simulated  # noqa: PLC0415  the time of its import is measured elsewhere
-
-    started_s = _call_s(simulated(seeds=1, faults="none", minutes=0.01)(nothing))
-    first_s = _call_s(simulated(seeds=1)(orders))
-    seeds_s = _call_s(simulated(seeds=SEEDS)(orders))
-    worker_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    numbers = {"started_s": started_s, "first_s": first_s, "seeds_s": seeds_s, "worker_mb": worker_mb}
-    print(json.dumps(numbers | {"processor_s": _processor_s()}))
+@simulated(seeds=1)
+async def first(cluster: Any) -> None:
+    """The first test of a person."""
+    await orders(cluster)
 
 
-def _call_s(test: Any) -> float:
-    began = time.monotonic()
-    test()
-    return time.monotonic() - began
+@simulated(seeds=SEEDS)
+async def many(cluster: Any) -> None:
+    """A test as it runs in CI."""
+    await orders(cluster)
 
 
-def _processor_s() -> float:
+def _start() -> dict[str, float]:
+    """The first call of a test starts a worker process, which the second one finds."""
+    cold_s, warm_s = _call_s(nothing), _call_s(nothing)
+    return {"start_s": cold_s - warm_s, "nothing_s": warm_s}
+
+
+def _first() -> dict[str, float]:
+    return {"first_s": _call_s(first)}
+
+
+def _many() -> dict[str, float]:
+    atexit.register(_print_memory)  # before the pool of the workers is, so that it is called when they have ended
+    return {"seeds_s": _call_s(many)}
+
+
+def _print_memory() -> None:
+    print(json.dumps({"worker_mb": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024}))
+
+
+def _processor() -> dict[str, float]:
     """Processor time of a virtual second, in this process."""
-    from understudy.testing.simulated_tests.arguments import checked_arguments  # noqa: PLC0415  as above
+    from understudy.testing.simulated_tests.arguments import checked_arguments  # noqa: PLC0415  the others do without
     from understudy.testing.simulated_tests.run import TestRun  # noqa: PLC0415  as above
 
     used_s = virtual_s = 0.0
@@ -95,15 +108,33 @@ def _processor_s() -> float:
         else:
             used_s += time.process_time() - began
             virtual_s += outcome.virtual_s
-    return used_s / virtual_s
+    return {"processor_s": used_s / virtual_s}
+
+
+def _call_s(test: Callable[[], None]) -> float:
+    began = time.monotonic()
+    test()
+    return time.monotonic() - began
+
+
+_MEASURES = {"start": _start, "first": _first, "many": _many, "processor": _processor}
+
+
+def measure(what: str) -> None:
+    """Print numbers as JSON. It is called in a process of its own: clocks are replaced in one, workers kept in it."""
+    print(json.dumps(_MEASURES[what]()))
 
 
 def run() -> list[Row]:
-    program = "from benchmarks.virtual_client import measure; measure()"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    numbers = json.loads(done.stdout.splitlines()[-1])
+    numbers: dict[str, float] = {}
+    for what in _MEASURES:
+        program = f"from benchmarks.virtual_client import measure; measure({what!r})"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        for line in done.stdout.splitlines():
+            numbers |= json.loads(line)
     return [
-        Row("the start of a test with one seed, s", numbers["started_s"], GOAL_START_S, 1.0),
+        Row("a worker's start, until it can run a seed, s", numbers["start_s"], GOAL_START_S, 1.0),
+        Row("a test that does nothing, one seed, s", numbers["nothing_s"], None, None),
         Row("the first test of one seed of a virtual minute, s", numbers["first_s"], GOAL_FIRST_S, 1.0),
         Row(
             f"100 seeds of a virtual minute on two cores, from {SEEDS}, s",
