@@ -72,11 +72,16 @@ def drawn(page: Page) -> None:
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-def understudy(*arguments: str) -> None:
-    """Run an `understudy` command as a process: in this one Playwright's loop runs, beside which asyncio cannot."""
+def understudy(*arguments: str, exit_code: int = 0) -> str:
+    """Run an `understudy` command as a process: in this one Playwright's loop runs, beside which asyncio cannot.
+
+    Returns:
+        What it has printed.
+    """
     command = [sys.executable, "-P", "-m", "understudy.cli.main", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == exit_code, done.stdout
+    return done.stdout
 
 
 def _is_error(message: ConsoleMessage) -> bool:

@@ -21,7 +21,6 @@ from understudy.checks.invariant_checker import CHECK_GROUPS, CheckGroup, Invari
 from understudy.cli.arguments import BadInput, reported_as
 from understudy.clusters.processes.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
 from understudy.foundation.eventlog.records import Envelope
-from understudy.history.picture_parts import link_to, record_at
 from understudy.history.reading.completeness import judge_completeness
 from understudy.history.reading.findings import NO_FILES
 from understudy.history.reading.reader import read
@@ -32,6 +31,7 @@ from understudy.history.reading.transaction_log import (
     missing_transactions,
     read_transaction_logs,
 )
+from understudy.history.witness import link_to_problem
 
 CANNOT_BE_JUDGED = 3
 """The exit code if records are missing and no invariant is violated."""
@@ -126,7 +126,7 @@ def check_run_folder(folder: Path) -> RunReport:
         missing=(*history.missing, *completeness.missing),
         untested=tuple(check for check, times in checker.times_tested.items() if not times),
         notes=(*history.notes, *completeness.notes),
-        links={each.check: link_to(found) for each in violations if (found := record_at(each.where, reading.records))},
+        links={each.check: link_to_problem(str(each), reading.records) for each in violations},
     )
 
 

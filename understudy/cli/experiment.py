@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -19,14 +18,13 @@ from pathlib import Path
 from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.cli.fences import fences_off
 from understudy.cli.interruptions import ending_on_signals
-from understudy.cli.page_file import write_page
+from understudy.cli.page_file import try_to_write_page
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.java import JavaNotFound
 from understudy.clusters.problems import BadExperiment
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.clusters.values import duration
-from understudy.page.export import page_of
 from understudy.trials.experiments.defects import find_defects
 from understudy.trials.experiments.engines import ENGINES, capability_lines
 from understudy.trials.experiments.engines import capabilities as able
@@ -160,19 +158,9 @@ def _run_one(options: argparse.Namespace, experiment: Experiment, engine: str, s
         folder,
         command=command,
         with_trace=options.trace,
-        write_page=_write_page if options.seeds is None else _write_no_page,
+        write_page=try_to_write_page if options.seeds is None else _write_no_page,
     )
     return verdict, folder
-
-
-def _write_page(folder: Path, file: Path) -> bool:
-    """Write the page of a run; leave out one that is too large or cannot be written."""
-    try:
-        write_page(file, lambda: page_of([folder]))
-    except Failed as failed:
-        print(f"{file.name} is not written: {failed}", file=sys.stderr)
-        return False
-    return True
 
 
 def _write_no_page(folder: Path, file: Path) -> bool:

@@ -18,6 +18,7 @@ from understudy.cli import arguments
 from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.cli.fences import fences_off
 from understudy.cli.interruptions import ending_on_signals
+from understudy.cli.page_file import try_to_write_page
 from understudy.cli.progress import Progress
 from understudy.clusters.software import software_commit
 from understudy.foundation.eventlog.fences import Switch
@@ -166,6 +167,7 @@ def _write_down(
         commit=software_commit(),
         fences_off=fences,
         most_runs=options.shrink_runs or MOST_RUNS,
+        write_page=try_to_write_page,
     )
     if written is None:
         totals.note("failed on a worker and not here", outcome.seed)

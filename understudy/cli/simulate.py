@@ -10,9 +10,13 @@ from pathlib import Path
 
 from understudy.cli.arguments import BadInput, Failed, add_events_folder, claim_for_events, count, reported_as
 from understudy.cli.fences import fences_off
+from understudy.cli.page_file import try_to_write_page
 from understudy.cli.progress import Progress
+from understudy.history.reading.reader import read
+from understudy.history.witness import link_to_problem
+from understudy.trials.hunt.failed_seeds import PAGE
 from understudy.trials.hunt.plan_files import BadSeedPlan, read_plan
-from understudy.trials.hunt.plan_shrinking import kind_of
+from understudy.trials.hunt.plan_shrinking import kind_of, main_problem
 from understudy.trials.hunt.seed_tasks import SeedOutcome, outcome_of
 from understudy.trials.seeds.seed_plans import SeedPlan, draw_plan
 from understudy.trials.seeds.seeds import SeedReport, run_plan, run_seeds
@@ -110,7 +114,24 @@ def _replay(options: argparse.Namespace) -> int:
         print(_compared(violated, report))
     if events is not None:
         print(f"event logs: {events}")
+    if report.problems:
+        _print_page(report, events)
     return 1 if report.problems else 0
+
+
+def _print_page(report: SeedReport, events: Path | None) -> None:
+    """Write the page of a failed run to the folder of its logs, and print where the page shows the main problem.
+
+    Args:
+        events: None if the run has left no logs.
+    """
+    if events is None:
+        print("add --dir DIR for its event logs and a page that shows the problem")
+        return
+    page = events / PAGE
+    if try_to_write_page(events, page):
+        link = link_to_problem(main_problem(report), read([events]).records)
+        print(f"see it: {page.absolute().as_uri()}{link}")
 
 
 def _plan(options: argparse.Namespace) -> tuple[SeedPlan, str]:

@@ -57,9 +57,10 @@ def parts_of(record: Envelope) -> tuple[str, ...]:
     return found or _node("process", record.node)
 
 
-def link_to(record: Envelope) -> str:
-    """Return the fragment of the page's address that shows a record and marks what it proves."""
-    return link_with(f"{record.node}.{record.incarnation}.{record.seq}", parts_of(record))
+def link_to(record: Envelope, show: Iterable[str] | None = None) -> str:
+    """Return the fragment of the page's address that shows a record and marks parts; None for what it proves."""
+    at = f"{record.node}.{record.incarnation}.{record.seq}"
+    return link_with(at, parts_of(record) if show is None else show)
 
 
 def link_with(at: str, show: Iterable[str]) -> str:

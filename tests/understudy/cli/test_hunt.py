@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from understudy.cli import hunt as hunting
 from understudy.cli.main import main
+from understudy.page.export import page_of
 from understudy.trials.hunt.ledger import read_ledger
 
 WITHOUT = ["--without", "zk.controller-epoch"]
@@ -33,11 +35,15 @@ def test_a_failed_seed_is_shrunk_and_its_plan_replays(tmp_path: Path, capsys: py
     assert "failed: C3; left of" in output.out
     (folder,) = (tmp_path / "failed").iterdir()
     assert f"the report: {folder / 'report.txt'}" in output.out
+    link = f"{(folder / 'page.html').as_uri()}#at=broker-"
+    assert f"see it: {link}" in output.out
+    assert link in (folder / "report.txt").read_text()
     assert f"seeds failed; their reports are in {tmp_path / 'failed'}" in output.err
     assert main(["simulate", "--plan", str(folder / "plan.json"), "--dir", str(tmp_path / "again")]) == 1
     replayed = capsys.readouterr().out
     assert "C3 violated at" in replayed
     assert f"replay it: understudy simulate --plan {folder / 'plan.json'}" in replayed
+    assert f"see it: {(tmp_path / 'again' / 'page.html').as_uri()}#at=broker-" in replayed
     assert "the plan was saved because it violates C3, and it does" in replayed
     for file in (folder / "events").rglob("*.jsonl"):
         assert (tmp_path / "again" / file.relative_to(folder / "events")).read_bytes() == file.read_bytes()
@@ -49,6 +55,17 @@ def test_a_plan_that_is_violated_no_more_says_so(tmp_path: Path, capsys: pytest.
     plan.write_text(plan.read_text().replace('"zk.controller-epoch"', ""))
     assert main(["simulate", "--plan", str(plan)]) == 0
     assert "it violated C3, and it does not" in capsys.readouterr().out
+
+
+def test_a_page_that_cannot_be_written_leaves_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("understudy.cli.page_file.page_of", partial(page_of, most_bytes=10))
+    assert hunt(tmp_path, "--seeds", "50", "--failures", "1", "--shrink-runs", "1", *WITHOUT) == 1
+    output = capsys.readouterr()
+    assert "page.html is not written: " in output.err
+    (report,) = (tmp_path / "failed").glob("*/report.txt")
+    assert f"see it: understudy watch {report.parent / 'events'}" in output.out
 
 
 def test_the_ledger_gets_a_line(tmp_path: Path) -> None:

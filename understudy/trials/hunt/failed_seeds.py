@@ -1,15 +1,14 @@
 """Writes down a failed seed: what it violated, a shrunk plan that also violates it, and the events that led there.
 
 The folder of a failed seed holds `report.txt`, `plan.json`, which `understudy simulate --plan` replays, `events` of the
-shrunk run, and `whole-run`, the events of the run that the seed drew.
+shrunk run with its `page.html`, and `whole-run`, the events of the run that the seed drew.
 """
 
 from __future__ import annotations
 
-import re
+import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ import msgspec
 from understudy.foundation.eventlog.fences import Switch
 from understudy.foundation.eventlog.records import Envelope
 from understudy.history.reading.reader import read
+from understudy.history.witness import link_to_problem, partition_of, until_witness
 from understudy.trials.hunt.plan_files import write_plan
 from understudy.trials.hunt.plan_shrinking import MOST_RUNS, Shrunk, main_problem, shrink
 from understudy.trials.seeds.seeds import SeedReport, run_plan, run_seed
@@ -25,11 +25,8 @@ from understudy.trials.seeds.story_sentences import story_sentence
 
 LAST_EVENTS = 50
 MOST_COLUMNS = 240
-_WHERE = re.compile(r"violated at (?:(?P<node>[\w-]+)/(?P<incarnation>\d+)#(?P<seq>\d+)|zxid (?P<zxid>\d+)):")
-_PARTITION = re.compile(r"\b(?P<topic>[a-z]+)-(?P<partition>\d+)\b")
 _LEFT_OUT = ("topic_id",)
 """Names of fields that make a line long and give no information in a cluster of few topics."""
-_NODE_NAMES = ("broker", "producer", "consumer")
 
 
 class FailedSeed(NamedTuple):
@@ -38,11 +35,13 @@ class FailedSeed(NamedTuple):
     Attributes:
         folder: the folder with its files.
         whole: the run that the seed drew.
+        link: the fragment of the page's address that shows what the shrunk run violates; empty if it has no page.
     """
 
     folder: Path
     whole: SeedReport
     shrunk: Shrunk
+    link: str = ""
 
     @property
     def faults_left(self) -> float:
@@ -58,11 +57,19 @@ class FailedSeed(NamedTuple):
             f"{whole.brokers} brokers {left.brokers}, after {self.shrunk.runs} runs"
             f"{'' if self.shrunk.is_minimal else ' (not minimal: no run was left)'}\n"
             f"  {self.shrunk.problem}\n"
+            f"  see it: {self.see}\n"
             f"  the report: {self.folder / REPORT}"
         )
 
+    @property
+    def see(self) -> str:
+        """The address of the page that shows what the shrunk run violates, or the command that serves such a page."""
+        if not self.link:
+            return f"understudy watch {shlex.quote(str(self.folder / EVENTS))}"
+        return f"{(self.folder / PAGE).absolute().as_uri()}{self.link}"
 
-REPORT, PLAN, EVENTS, WHOLE_RUN = "report.txt", "plan.json", "events", "whole-run"
+
+REPORT, PLAN, EVENTS, PAGE, WHOLE_RUN = "report.txt", "plan.json", "events", "page.html", "whole-run"
 
 
 def write_down(
@@ -73,12 +80,15 @@ def write_down(
     commit: str,
     fences_off: tuple[Switch, ...] = (),
     most_runs: int = MOST_RUNS,
+    write_page: Callable[[Path, Path], bool] = lambda events, file: False,
 ) -> FailedSeed | None:
     """Run a failed seed again, shrink it, and leave everything about it in a new folder.
 
     Args:
         into: the folder in which the new one, `seed-N`, is made.
         commit: the commit of the software, for the report.
+        write_page: writes the page of the run whose logs are in a folder to a file, and returns whether it did. The
+            room `page` lies beside this one, which therefore cannot call it.
 
     Returns:
         None if the seed does not fail here.
@@ -94,8 +104,10 @@ def write_down(
     shrunk = shrink(whole, most_runs=most_runs)
     run_plan(shrunk.plan, events=folder / EVENTS)
     write_plan(folder / PLAN, shrunk.plan, violates=shrunk.kind, commit=commit)
-    failed = FailedSeed(folder, whole, shrunk)
-    lines = _report_lines(failed, commit, read([folder / EVENTS]).records)
+    records = read([folder / EVENTS]).records
+    link = link_to_problem(shrunk.problem, records) if write_page(folder / EVENTS, folder / PAGE) else ""
+    failed = FailedSeed(folder, whole, shrunk, link)
+    lines = _report_lines(failed, commit, records)
     (folder / REPORT).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return failed
 
@@ -122,6 +134,7 @@ def _report_lines(failed: FailedSeed, commit: str, records: Sequence[Envelope]) 
     yield from (f"  {problem}" for problem in others)
     yield from ("In the shrunk run:", f"  {shrunk.problem}", "")
     yield from ("Replay it:", f"  {whole.command}", f"  understudy simulate --plan {failed.folder / PLAN}", "")
+    yield from ("See the shrunk run:", f"  {failed.see}", "")
     yield from ("Left of the plan:", *(f"  {line}" for line in _left(failed)), "")
     events = last_events(records, shrunk.problem)
     yield f"The last {len(events)} relevant events of the shrunk run:"
@@ -151,7 +164,7 @@ def _left(failed: FailedSeed) -> Iterator[str]:
     yield from str(left).splitlines()
 
 
-def last_events(records: Iterable[Envelope], problem: str, *, most: int = LAST_EVENTS) -> list[str]:
+def last_events(records: Sequence[Envelope], problem: str, *, most: int = LAST_EVENTS) -> list[str]:
     """Return a line for each of the last events before the witness of a problem that may have to do with it.
 
     These are faults, elections and other events of the control plane, and every record about the partition that the
@@ -161,12 +174,8 @@ def last_events(records: Iterable[Envelope], problem: str, *, most: int = LAST_E
         records: the records of the run, in order.
         most: the maximum number of lines.
     """
-    about = [
-        (found["topic"], int(found["partition"]))
-        for found in _PARTITION.finditer(problem)
-        if found["topic"] not in _NODE_NAMES
-    ][:1]
-    until = list(_until_witness(records, problem))
+    about = partition_of(problem, records)
+    until = list(until_witness(records, problem))
     shown = [(record, story_sentence(record) or _shown(record, about)) for record in until]
     lines = [_line(record, text) for record, text in shown if text]
     if until and not shown[-1][1]:
@@ -174,26 +183,10 @@ def last_events(records: Iterable[Envelope], problem: str, *, most: int = LAST_E
     return lines[-most:]
 
 
-def _until_witness(records: Iterable[Envelope], problem: str) -> Iterator[Envelope]:
-    """Yield the records up to the named record or transaction that violates the invariant; all if none is named."""
-    where = _WHERE.search(problem)
-    if where is None:
-        yield from records
-        return
-    if where["zxid"] is not None:
-        yield from takewhile(lambda record: record.zxid <= int(where["zxid"]), records)
-        return
-    witness = (where["node"], int(where["incarnation"]), int(where["seq"]))
-    for record in records:
-        yield record
-        if (record.node, record.incarnation, record.seq) == witness:
-            return
-
-
-def _shown(record: Envelope, about: Sequence[tuple[str, int]]) -> str:
-    """Return the fields of a record about one of the partitions; empty for other records."""
+def _shown(record: Envelope, about: tuple[str, int] | None) -> str:
+    """Return the fields of a record about a partition; empty for other records."""
     partition = (getattr(record.data, "topic", None), getattr(record.data, "partition", None))
-    return _fields(record) if partition in about else ""
+    return _fields(record) if partition == about else ""
 
 
 def _fields(record: Envelope) -> str:
