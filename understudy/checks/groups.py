@@ -18,6 +18,7 @@ from understudy.checks.client_history import SendOutcome
 from understudy.checks.facts import Partition, name_of
 from understudy.checks.missing import NOTHING_MISSING, MissingEvidence, RefutedBy
 from understudy.foundation.cluster.grouping import grouped
+from understudy.foundation.times import moment
 
 NO_OFFSET = -1
 """Offset that is fetched for a partition without a committed offset."""
@@ -245,7 +246,7 @@ class RebalancesEnd(HistoryCheck[GroupHistory]):
             self.times_tested += 1
             if join.ended_ms is None and join.group not in history.left_behind:
                 yield Witness(
-                    f"join {number}", f"{join.name} has been joining {join.group} since {join.began_ms:.0f} ms"
+                    f"join {number}", f"{join.name} has been joining {join.group} since {moment(join.began_ms)}"
                 )
         for group, what in unfinished_groups(history).items():
             self.times_tested += 1
@@ -331,7 +332,7 @@ def _that_may_be_stored(commits: Iterable[Commit]) -> list[Commit]:
 def _contradiction(fetch: OffsetFetch, commits: Sequence[Commit]) -> str | None:
     """Return what a fetch contradicts; None if it may have read what it did."""
     before = [commit for commit in commits if commit.outcome is SendOutcome.OK and commit.ended_ms < fetch.began_ms]
-    shown = f"{fetch.group} had {fetch.offset} for {name_of(fetch.partition)} at {fetch.ended_ms:.0f} ms"
+    shown = f"{fetch.group} had {fetch.offset} for {name_of(fetch.partition)} at {moment(fetch.ended_ms)}"
     if fetch.offset == NO_OFFSET:
         candidates = [-math.inf]
     else:
@@ -342,7 +343,7 @@ def _contradiction(fetch: OffsetFetch, commits: Sequence[Commit]) -> str | None:
             return f"{shown}, which was not committed"
     lost = max(before, key=lambda commit: commit.began_ms, default=None)
     if lost is not None and lost.began_ms > max(candidates):
-        return f"{shown}, after {lost.offset} was stored at {lost.ended_ms:.0f} ms at the latest"
+        return f"{shown}, after {lost.offset} was stored at {moment(lost.ended_ms)} at the latest"
     return None
 
 

@@ -19,6 +19,7 @@ from understudy.foundation.eventlog.records import (
     RequestReceived,
     ResponseSent,
 )
+from understudy.foundation.times import duration
 
 
 class _Waiting(NamedTuple):
@@ -65,7 +66,7 @@ class EventsAreHandled(InvariantCheck):
             for event_id, (queued, event) in waiting.items():
                 waited_ms = self._last_ms[incarnation] - queued.mono_ms
                 if waited_ms > self.BOUND_MS:
-                    self.violated(queued, f"{event} {event_id} had not ended {waited_ms:.0f} ms later")
+                    self.violated(queued, f"{event} {event_id} had not ended {duration(waited_ms)} later")
 
 
 CHECKS: tuple[type[InvariantCheck], ...] = (EventsAreHandled,)

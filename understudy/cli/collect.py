@@ -17,6 +17,7 @@ from typing import Final
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.foundation.cluster.grouping import grouped
+from understudy.foundation.times import fixed
 from understudy.history.collecting.collect import Collection, FileCopy, NotOneRun, copy_files, plan
 from understudy.history.collecting.sources import LocalSource, NoEventLogs, Source, SourceFailed
 from understudy.history.collecting.ssh import ssh_source
@@ -130,7 +131,7 @@ def _clock(clock: MachineClock) -> str:
     if clock.evidence == "reference":
         return f"{name}: the reference"
     best, worst = (pick(point.within_us for point in clock.points) / 1000 for pick in (min, max))
-    within = f"{best:,.3f} to {worst:,.3f}" if best < worst else f"{worst:,.3f}"
+    within = f"{fixed(best)} to {fixed(worst)}" if best < worst else fixed(worst)
     return f"{name}: ± {within} ms, by {clock.evidence}"
 
 

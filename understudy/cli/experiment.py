@@ -24,7 +24,7 @@ from understudy.clusters.java import JavaNotFound
 from understudy.clusters.problems import BadExperiment
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
-from understudy.clusters.values import duration
+from understudy.foundation.times import duration, moment
 from understudy.trials.experiments.defects import find_defects
 from understudy.trials.experiments.engines import ENGINES, capability_lines
 from understudy.trials.experiments.engines import capabilities as able
@@ -34,6 +34,7 @@ from understudy.trials.experiments.language.library import SUFFIX, find, names
 from understudy.trials.experiments.language.reading import json_schema, read_experiment, read_experiment_file
 from understudy.trials.experiments.language.template import template
 from understudy.trials.experiments.report.explain import explain as explain_plan
+from understudy.trials.experiments.report.html_page import BEGINS
 from understudy.trials.experiments.report.verdict import Status, Verdict
 from understudy.trials.experiments.running import CannotRun, run_experiment, run_once
 from understudy.trials.experiments.simulated.engine import SimulatedEngine
@@ -171,10 +172,11 @@ def _write_no_page(folder: Path, file: Path) -> bool:
 def describe(verdict: Verdict, folder: Path) -> list[str]:
     """Return the lines that `run` prints."""
     lines = [f"{verdict.name} on {verdict.engine}, seed {verdict.seed}", ""]
+    lines.append(f"  {moment(verdict.timeline.from_ms):>10}  {BEGINS}")
     for step in verdict.steps:
-        when = "not done" if step.done_ms is None else f"{step.done_ms / 1000:7.3f} s"
+        when = "not done" if step.done_ms is None else moment(step.done_ms)
         brokers = f"  [broker {', '.join(map(str, step.brokers))}]" if step.brokers else ""
-        lines.append(f"  {when:>9}  {step.text}{brokers}" + (f": {step.failure}" if step.failure else ""))
+        lines.append(f"  {when:>10}  {step.text}{brokers}" + (f": {step.failure}" if step.failure else ""))
     lines.append("")
     shown_always = (Status.VIOLATED, Status.UNJUDGED)
     shown = [each for each in verdict.expected if each.kind != "always" or each.status in shown_always]
@@ -197,7 +199,7 @@ def describe(verdict: Verdict, folder: Path) -> list[str]:
             ("takeover", failover.takeover_ms),
             ("propagation", failover.propagation_ms),
         )
-        shares = ", ".join(f"{name} {duration(round(ms))}" for name, ms in parts if ms is not None)
+        shares = ", ".join(f"{name} {duration(ms)}" for name, ms in parts if ms is not None)
         lines.append(f"  failover from broker {failover.previous_broker} to {failover.broker}: {shares}")
     clients = verdict.clients
     lines.append(f"  {clients.acknowledged:,} of {clients.sent:,} records acknowledged, {clients.read:,} read")

@@ -39,7 +39,7 @@ class Span(NamedTuple):
         return self.low_ms
 
     def __str__(self) -> str:
-        low, high = duration(self.low_ms), duration(self.high_ms)
+        low, high = written_duration(self.low_ms), written_duration(self.high_ms)
         return low if low == high else f"{low}..{high}"
 
 
@@ -56,7 +56,7 @@ class CountRange(NamedTuple):
         return str(self.low) if self.low == self.high else f"{self.low}..{self.high}"
 
 
-def duration(ms: float) -> str:
+def written_duration(ms: float) -> str:
     """Write milliseconds as a file does: `1.5s`, `200ms`."""
     return f"{ms / 1000:g}s" if ms >= 1000 or ms == 0 else f"{ms:g}ms"
 

@@ -85,6 +85,7 @@ from understudy.foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
+from understudy.foundation.times import after, duration
 
 MOST_NAMED: Final = 12
 """Maximum number of partitions, topics or paths that a sentence names; the rest, up to 100,000, is counted."""
@@ -268,10 +269,10 @@ def _describe_event(data: EventQueued | EventStarted | EventEnded | EventPreempt
         case EventQueued(event=event):
             return f"queues the controller event {event}"
         case EventStarted(event=event, queued_ms=queued_ms):
-            return f"begins to process {event}, after {queued_ms:.1f} ms in the queue"
+            return f"begins to process {event}, {after(queued_ms)} in the queue"
         case EventEnded(event=event, took_ms=took_ms, outcome=outcome):
             end = "" if outcome == "done" else f": {outcome}"
-            return f"has processed {event} in {took_ms:.1f} ms{end}"
+            return f"has processed {event} in {duration(took_ms)}{end}"
         case EventPreempted(event=event):
             return f"discards the controller event {event}"
 

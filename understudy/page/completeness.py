@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.times import micros
 from understudy.history.reading.clocks import ONE_CLOCK, Incarnation, RunClocks
 from understudy.history.reading.missing import MissingRecords, find_missing
 from understudy.history.reading.reader import find_files, read_runs
 from understudy.history.reading.run_builder import run_records_of
-from understudy.history.reading.run_records import RunRecords, SequenceDamage, micros
+from understudy.history.reading.run_records import RunRecords, SequenceDamage
 
 
 class Completeness(NamedTuple):

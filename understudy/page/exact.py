@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from understudy.history.reading.run_records import micros
+from understudy.foundation.times import micros
 
 LARGEST_EXACT: Final = 2**53 - 1
 """The largest integer that JSON in a browser holds exactly, and its negative the smallest."""

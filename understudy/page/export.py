@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from understudy.foundation.times import duration
 from understudy.page.runs import finished_run
 from understudy.page.static_files import LESSON, page_in_one_file
 from understudy.page.window import Window
@@ -73,11 +74,10 @@ def _elements_of(
     run = finished_run(paths, wanted, window, level=_BEST)
     size = run.chunks.compressed_bytes
     if size > most_bytes:
-        lasts_s = run.lasts_us / 1_000_000
         raise TooLarge(
             f"the {len(run.chunks)} records of run {run.name} have {size} bytes when compressed, and a file may have "
-            f"{most_bytes}; choose a part of its {lasts_s:.1f} s by --from SECONDS and --to SECONDS, or serve it by "
-            "`understudy watch`"
+            f"{most_bytes}; choose a part of its {duration(run.lasts_us / 1000)} by --from SECONDS and --to SECONDS, "
+            "or serve it by `understudy watch`"
         )
     facts = {**run.facts(_folder(paths)), "can_command": False, "verbs": [], "points": [], "point_actions": []}
     elements = [_element("run", "application/json", _text_of(facts))]

@@ -20,10 +20,10 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.times import micros
 from understudy.history.reading.findings import UNREADABLE_FILE, LogFinding, LogFindings
 from understudy.history.reading.following import FolderTail, RunTail
 from understudy.history.reading.lines import LineDecoder, decode_record
-from understudy.history.reading.run_records import micros
 from understudy.page.completeness import Completeness, of_folder
 from understudy.page.live_clocks import LiveClocks
 from understudy.page.runs import PageRun, text_of

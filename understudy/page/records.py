@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.times import micros
 from understudy.history.narrator import Narrator
 from understudy.history.reading.order import Identity, RemoteCauses
-from understudy.history.reading.run_records import micros
 from understudy.page.exact import exact, exact_micros
 from understudy.page.payloads import page_data
 

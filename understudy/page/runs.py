@@ -13,9 +13,9 @@ import msgspec
 
 from understudy.clusters.software import software_version
 from understudy.foundation.eventlog.records import Envelope, RunDescribed
+from understudy.foundation.times import micros
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.reader import read
-from understudy.history.reading.run_records import micros
 from understudy.history.report.replay import without_garbage_collection
 from understudy.page.chunks import FAST, Chunks
 from understudy.page.completeness import Completeness, of_records

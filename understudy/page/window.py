@@ -18,7 +18,7 @@ from understudy.foundation.eventlog.records import (
     RecordsAcknowledged,
     RecordsAppended,
 )
-from understudy.history.reading.run_records import micros
+from understudy.foundation.times import micros
 
 SETTLING_US: Final = 10_000_000
 """Microseconds before the window from which every record is kept: what was under way then may end in the window."""
@@ -53,13 +53,15 @@ class Window(NamedTuple):
     to_us: int | None = None
 
     def records(self, records: Sequence[Envelope]) -> Iterator[Envelope]:
-        """Yield the records of the window, and those before it from which its state results."""
+        """Yield the records of the window, those before it from which its state results, and the first of the run, from
+        which moments count."""
         if not records:
             return
         start = micros(records[0].mono_ms)
         settling = start + self.from_us - SETTLING_US
         before = [record for record in records if micros(record.mono_ms) < settling]
-        yield from _lasting(before)
+        yield from before[:1]
+        yield from _lasting(before[1:])
         end = None if self.to_us is None else start + self.to_us
         for record in records:
             us = micros(record.mono_ms)

@@ -116,7 +116,7 @@ def test_a_log_whose_clock_goes_back_is_refused_before_a_record_is_written(
     with controller_log.open("a") as log:
         log.write(LINE.format("late").replace("12:00:00", "11:00:00"))
     message = refused(capsys, "--controller-log", controller_log, "--dir", tmp_path / "events")
-    assert f"{controller_log}:3: the clock goes back by 3,600.000 s" in message
+    assert f"{controller_log}:3: the clock goes back by 1 h" in message
     assert list((tmp_path / "events").iterdir()) == []
 
 

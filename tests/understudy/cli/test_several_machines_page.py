@@ -30,7 +30,8 @@ _FAULT = re.compile(
     re.MULTILINE,
 )
 _FAILOVER = re.compile(
-    r"^Failover to epoch 2: broker \d → \d \([^)]*\), (?P<ms>[\d,.]+) .*ms( \?)? without (a controller|one)", re.MULTILINE
+    r"^Failover to epoch 2: broker \d → \d \([^)]*\), (?P<ms>[\d,.]+) .*ms( \?)? without (a controller|one)",
+    re.MULTILINE,
 )
 """The report marks the time with a question mark if the order of two clocks decides it."""
 

@@ -12,12 +12,12 @@ from understudy.clusters.values import (
     Span,
     Target,
     Trigger,
-    duration,
     parse_count_range,
     parse_signed_duration,
     parse_span,
     parse_target,
     parse_trigger,
+    written_duration,
 )
 from understudy.foundation.cluster.identifiers import TopicPartition
 
@@ -110,4 +110,4 @@ def test_triggers() -> None:
 
 
 def test_durations_are_written_shortly() -> None:
-    assert [duration(ms) for ms in (0, 200, 1_000, 1_500, 61_000)] == ["0s", "200ms", "1s", "1.5s", "61s"]
+    assert [written_duration(ms) for ms in (0, 200, 1_000, 1_500, 61_000)] == ["0s", "200ms", "1s", "1.5s", "61s"]

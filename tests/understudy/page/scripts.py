@@ -37,9 +37,9 @@ import * as history from "#history";
 import {{ Catalogue }} from "#catalogue";
 import {{ Completeness, placeOf }} from "#completeness";
 import {{ Timeline }} from "#timeline";
-import {{ uncertain }} from "#words";
+import * as words from "#words";
 const {{ document: documentOf, ...others }} = fold;
-Object.assign(window, {{ ...others, ...history, Catalogue, Completeness, Timeline, documentOf, placeOf, uncertain }});
+Object.assign(window, {{ ...others, ...history, Catalogue, Completeness, Timeline, documentOf, placeOf, words }});
 window.loaded = true;
 </script>"""
 

@@ -157,6 +157,7 @@ def test_a_part_has_its_records_and_those_that_its_state_is_made_of(tmp_path: Pa
     facts, records = facts_and_records(page_of([written(logs, tmp_path)], window=window))
     shown = [(record[0] / 1e6 - 1, record[4]) for record in records]
     assert shown == [
+        (0, "HighWatermarkChanged"),  # moments count from it
         (0, "StepReached"),
         (1, "StepReached"),
         (2, "HighWatermarkChanged"),

@@ -14,8 +14,8 @@ from tests.understudy.page.folding.fold import EMPTY, fold
 from tests.understudy.page.folding.fold_document import canonical, document
 from tests.understudy.page.scripts import load, page_text
 from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.times import micros
 from understudy.history.reading.reader import read_lines
-from understudy.history.reading.run_records import micros
 from understudy.page.chunks import as_array
 
 _STATES = """

@@ -13,6 +13,7 @@ from playwright.sync_api import FrameLocator, Locator, Page, expect
 
 from tests.browser import SCREENSHOTS, drawn
 from understudy.cli.main import main
+from understudy.foundation.times import moment
 from understudy.trials.lessons.library import names
 
 pytestmark = pytest.mark.xdist_group("browser lessons")
@@ -31,10 +32,14 @@ def answer(page: Page, question: dict[str, Any]) -> None:
         page.locator("input[type=number]").fill(str(question["right_number"]))
 
 
-def is_shown(page: Page, side: dict[str, Any], record: list[Any]) -> None:
+def is_shown(page: Page, side: dict[str, Any], stop: dict[str, Any]) -> None:
+    """The page of the run is at the record of a stop, and has the same text for its moment as the words."""
     frame = page.frame_locator(f"iframe[title='the run: {side['title']}']")
-    node, incarnation, seq = record
+    node, incarnation, seq = stop["record"]
     expect(frame.locator("#why .line")).to_contain_text(f"{node}, incarnation {incarnation}, line {seq}:")
+    at = moment(stop["at_ms"])
+    expect(frame.locator("#clock")).to_have_text(at)
+    expect(page.locator("#lesson-step .faint").first).to_have_text(f"{side['title']}, {at}")
 
 
 def has_in_view(page: Page, figure: Locator) -> bool:
@@ -113,7 +118,7 @@ def test_a_lesson_is_clicked_through(page: Page, folder: Path, name: str) -> Non
     for place, side in enumerate(lesson["sides"]):
         for stop in side["stops"]:
             expect(page.locator("#lesson-step h2")).to_have_text(stop["headline"].replace("`", ""))
-            is_shown(page, side, stop["record"])
+            is_shown(page, side, stop)
             button.click()
         shown = 0 if side["runs"] else 1 + place  # the runs of a sweep stand in place of the pages
         expect(page.locator("figure:visible")).to_have_count(shown)

@@ -26,8 +26,9 @@ from understudy.clusters.processes.run_folder import read_cluster_file
 from understudy.clusters.processes.zookeeper_ensemble import LEADER
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.clusters.targets import Resolver
-from understudy.clusters.values import OF_USERS, Target, duration, parse_duration, parse_target
+from understudy.clusters.values import OF_USERS, Target, parse_duration, parse_target
 from understudy.clusters.verb_table import ARM, GONE, PAUSED, RUNNING, TARGETS, VERBS
+from understudy.foundation.times import duration
 from understudy.foundation.wire.armed_answers import ArmedAnswer
 
 ANSWER_TIMEOUT_S: Final = 5.0

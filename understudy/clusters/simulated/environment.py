@@ -24,6 +24,7 @@ from understudy.clusters.simulated.znode_view import ZnodeView
 from understudy.clusters.simulated.zookeeper import LostAnswer, SimulatedZooKeeper
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.records import Envelope, FaultInjected, StepReached
+from understudy.foundation.times import moment
 from understudy.foundation.wire.registry import API_BY_NAME
 from understudy.foundation.zk.client import Create, Delete
 from understudy.foundation.zk.znodes import ControllerZNode
@@ -124,7 +125,7 @@ class SimulatedEnvironment:
         while not (value := condition()):
             for ended in self.exits[known_exits:]:
                 if ended.is_unexpected:
-                    raise ClusterError(f"{ended.node} ended at {ended.at_ms:.0f} ms with {ended.error!r}")
+                    raise ClusterError(f"{ended.node} ended at {moment(ended.at_ms)} with {ended.error!r}")
             if self.now_ms - began_ms >= timeout_s * 1000:
                 raise WaitTimedOut(f"seed {self.seed}, not within {timeout_s:g} s: {what}")
             self.run_for(STEP_MS)

@@ -26,6 +26,8 @@ from collections.abc import Callable, Coroutine
 from heapq import heapify, heappop, heappush
 from typing import Any, TypeVar, TypeVarTuple
 
+from understudy.foundation.times import moment
+
 _Future = asyncio.Future
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
@@ -332,7 +334,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             while not awaited.done():
                 if not self._ready and not self._advance():
                     raise Deadlock(
-                        f"at {self.now * 1000:.3f} ms nothing can run and no timer is set; awaited: {awaited!r}"
+                        f"at {moment(self.now * 1000)} nothing can run and no timer is set; awaited: {awaited!r}"
                     )
                 self._run_ready(awaited)
         finally:
@@ -374,7 +376,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             if executed > self._budget:
                 self.executed -= 1
                 ready.appendleft(handle)
-                raise BudgetExhausted(f"{self._budget} callbacks were run by {self.now * 1000:.3f} ms")
+                raise BudgetExhausted(f"{self._budget} callbacks were run by {moment(self.now * 1000)}")
             if self._trace:
                 fields = _TRACED.pack(self.now, 0 if process is None else process.number, self._sequence)
                 self.trace_checksum = zlib.crc32(fields, self.trace_checksum)

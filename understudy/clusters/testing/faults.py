@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from understudy.foundation.eventlog.records import AnswerInjected, Envelope, FaultInjected, PointReached
+from understudy.foundation.times import after
 
 _FORMER_NAMES: Final = {"continue": "resume"}
 """Current names of faults, by their names in older event logs."""
@@ -66,9 +67,9 @@ class FaultsOfTest:
     faults: tuple[RecordedFault, ...]
 
     def lines(self) -> list[str]:
-        """Each fault in a line, with its time of day (UTC) and the seconds since the test began."""
+        """Each fault in a line, with its time of day (UTC) and the time since the test began."""
         return [
-            f"  {_time_of_day(fault.wall_ms)} UTC, after {(fault.wall_ms - self.begun_ms) / 1000:.3f} s: {fault}"
+            f"  {_time_of_day(fault.wall_ms)} UTC, {after(fault.wall_ms - self.begun_ms)}: {fault}"
             for fault in self.faults
         ]
 

@@ -16,6 +16,7 @@ from understudy.clusters.virtual.current import current_loop
 from understudy.clusters.virtual.process_loop import ProcessLoop, new_process_loop
 from understudy.clusters.virtual.process_network import Addresses, ProcessNetwork, Tap
 from understudy.clusters.virtual.service import Service, check_main, name_of
+from understudy.foundation.times import moment
 
 TEST: Final = "test"
 """The name of the node that runs the test itself."""
@@ -42,7 +43,7 @@ class Failure:
 
     def __str__(self) -> str:
         error = "" if self.error is None else f": {self.error!r}"
-        return f"{self.at_ms / 1000:.3f} s, {self.process}: {self.what}{error}"
+        return f"{moment(self.at_ms)}, {self.process}: {self.what}{error}"
 
 
 class CrashPoint(NamedTuple):

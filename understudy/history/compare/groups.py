@@ -12,10 +12,10 @@ from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 from understudy.foundation.cluster.grouping import grouped
+from understudy.foundation.times import micros
 from understudy.history.metrics.incomplete_runs import first_evidence
 from understudy.history.metrics.metric_tables import PHASES, Failover, RunMetrics, Settings, Table, Totals
 from understudy.history.metrics.settings import SETTING_NAMES
-from understudy.history.reading.run_records import micros
 
 SETTINGS: tuple[str, ...] = SETTING_NAMES
 """Names of the settings by which runs can be grouped."""

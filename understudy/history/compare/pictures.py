@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from understudy.foundation.times import digits
 from understudy.history.compare.comparison import Comparison, GroupSummary
 from understudy.history.compare.groups import Quantity
 from understudy.history.compare.text_page import name, number
@@ -58,14 +59,14 @@ def _bar(group: GroupSummary, phases: Sequence[str]) -> Bar:
         return Bar(name=name(group.key), parts=(), said=(), total_said="no failover")
     parts = [means[phase] for phase in phases]
     return Bar(
-        name=name(group.key), parts=parts, said=[f"{part:,.1f}" for part in parts], total_said=f"{sum(parts):,.1f} ms"
+        name=name(group.key), parts=parts, said=[digits(part) for part in parts], total_said=f"{digits(sum(parts))} ms"
     )
 
 
 def leaderless_by_cause(comparison: Comparison) -> Html:
     """Return the mean leaderless time of each group's runs, a bar for each cause."""
     bars = [
-        Bar(name=f"{name(group.key)}, {cause}", parts=[mean], said=[f"{mean:,.3f}"], total_said=f"{runs:,} runs")
+        Bar(name=f"{name(group.key)}, {cause}", parts=[mean], said=[digits(mean)], total_said=f"{runs:,} runs")
         for group in comparison.groups
         for cause, (mean, runs) in group.leaderless_s_by_cause.items()
     ]

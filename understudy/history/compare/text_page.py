@@ -5,6 +5,7 @@ Only the command that opens a run may be longer, because a shortened command wou
 
 from __future__ import annotations
 
+from understudy.foundation.times import digits, fixed
 from understudy.history.compare.comparison import (
     BELOW_CLOCKS,
     CHANGED,
@@ -118,7 +119,7 @@ def _verdict(change: MetricChange | None) -> str:
 
 def _causes(comparison: Comparison) -> list[str]:
     rows = [
-        fitted(f"  {cut(name(group.key), 40):<40}{cause:<20}{runs:>8,}{mean:>24,.3f}")
+        fitted(f"  {cut(name(group.key), 40):<40}{cause:<20}{runs:>8,}{fixed(mean):>24}")
         for group in comparison.groups
         for cause, (mean, runs) in group.leaderless_s_by_cause.items()
     ]
@@ -187,13 +188,8 @@ def name(key: Key) -> str:
 
 
 def number(value: int | None, quantity: Quantity) -> str:
-    """Return a value in the quantity's unit with up to four digits or all whole ones; a dash for None."""
-    if value is None:
-        return "—"
-    scaled = value / quantity.scale
-    size = abs(scaled)
-    decimals = 0 if size >= 1_000 else 1 if size >= 100 else 2 if size >= 10 else 3
-    return f"{scaled:,.{decimals}f}"
+    """Return a value in the quantity's unit; a dash for None."""
+    return "—" if value is None else digits(value / quantity.scale)
 
 
 def difference(change: MetricChange, quantity: Quantity) -> str:

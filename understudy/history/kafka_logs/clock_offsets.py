@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from understudy.foundation.eventlog.records import AlignedClock
+from understudy.foundation.times import fixed
 from understudy.history.reading.clocks import WALL_CLOCK, ClockPoint, Incarnation, MachineClock
 from understudy.history.reading.run_records import broker_node
 
@@ -70,7 +71,7 @@ class ImportedClock(NamedTuple):
         if points == (ClockPoint(self.first_us, 0, 0),):
             return f"{self.title}: the reference, {self.pairs:,} pairs"
         within_ms = _span([point.within_us / 1000 for point in points])
-        offset_ms = _span([point.offset_us / 1000 for point in points], sign="+")
+        offset_ms = _span([point.offset_us / 1000 for point in points], plus="+")
         text = f"{self.title}: {offset_ms} ms ± {within_ms} ms, {self.pairs:,} pairs"
         if self.clock.evidence == WALL_CLOCK:
             text += "; they do not bound it from both sides, so it is taken to be right within a second"
@@ -128,7 +129,7 @@ ONE_MACHINE: Final = ImportedClocks()
 """The clocks of logs that are all from one machine."""
 
 
-def _span(values: Sequence[float], *, sign: str = "") -> str:
+def _span(values: Sequence[float], *, plus: str = "") -> str:
     """Return the smallest and the largest of some numbers of milliseconds, in words."""
-    low, high = (f"{value:{sign},.1f}" for value in (min(values), max(values)))
+    low, high = (f"{plus if value >= 0 else ''}{fixed(value, 1)}" for value in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"

@@ -14,6 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from understudy.foundation.times import duration
 from understudy.history.kafka_logs.pattern import LinePattern
 from understudy.history.kafka_logs.survey import EntryKind, LogPart, Survey, surveyed
 from understudy.history.kafka_logs.wrapping import LogError, WrappedLine, unwrapped_lines
@@ -115,7 +116,7 @@ class LogSource:
         if back_ms > CLOCK_TOLERANCE_MS:
             name = f" in the lines of {part.name}" if part.name else ""
             raise LogError(
-                f"{part.file}:{line}: the clock goes back by {back_ms / 1000:,.3f} s{name}; expected files of one "
+                f"{part.file}:{line}: the clock goes back by {duration(back_ms)}{name}; expected files of one "
                 f"broker {self.broker} that do not overlap, and the zone of their times (--timezone)"
             )
         self.out_of_order += 1
@@ -216,7 +217,7 @@ def _check_apart(one: LogSource, other: LogSource) -> None:
             if shared and end_ms - start_ms > CLOCK_TOLERANCE_MS:
                 raise LogError(
                     f"{first} and {second} both have lines of {shared[0]} of broker {one.broker}, and the same "
-                    f"{(end_ms - start_ms) / 1000:,.0f} s; give one of them"
+                    f"{duration(end_ms - start_ms)}; give one of them"
                 )
 
 

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from understudy.foundation.eventlog.records import RunDescribed, ZkWrite, ZkWriteDone
+from understudy.foundation.times import micros
 from understudy.history.metrics.evidence import MissingEvidence, is_broker
 from understudy.history.metrics.instants import Instant
 from understudy.history.metrics.leadership_history import LeadershipHistory, LeadershipSpan
@@ -45,7 +46,7 @@ from understudy.history.metrics.reigns import (
 from understudy.history.metrics.settings import SETTING_NAMES
 from understudy.history.metrics.silences import Silences
 from understudy.history.reading.missing import MissingRecords
-from understudy.history.reading.run_records import RunRecords, broker_node, micros
+from understudy.history.reading.run_records import RunRecords, broker_node
 
 COUNTS: Final[dict[str, frozenset[str]]] = {
     "totals": frozenset(

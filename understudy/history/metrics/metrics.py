@@ -25,6 +25,7 @@ from understudy.foundation.eventlog.records import (
     ResponseReceived,
     StepReached,
 )
+from understudy.foundation.times import micros
 from understudy.history.metrics.clock_doubt import mark_clocks
 from understudy.history.metrics.clock_rows import clock_rows
 from understudy.history.metrics.doubt import Doubts, mark
@@ -52,7 +53,6 @@ from understudy.history.reading.run_records import (
     RunRecords,
     SequenceDamage,
     first_by_cause,
-    micros,
     millis,
     optional_millis,
 )

@@ -80,12 +80,6 @@ def across(axis: Axis, value: float) -> str:
     return per_cent(axis.at(value))
 
 
-def number(value: float) -> str:
-    """Return a number with at least three digits: all whole ones, and decimals if there are fewer than three."""
-    size = abs(value)
-    return f"{value:,.{0 if size >= 100 else 1 if size >= 10 else 2}f}"
-
-
 def per_cent(share: float) -> str:
     """Return a share of 100 as a length."""
     return f"{share:.2f}".rstrip("0").rstrip(".") + "%"

@@ -15,6 +15,7 @@ from itertools import pairwise
 from statistics import median_high, median_low
 from typing import Final, NamedTuple
 
+from understudy.foundation.times import duration
 from understudy.history.reading.clock_bounds import DRIFT, ROUNDING_US, Bound, Contradiction, TimeBand, TimeBounds
 from understudy.history.reading.clock_evidence import (
     WALL_CLOCK_WITHIN_US,
@@ -449,7 +450,7 @@ def _wall_clocks(
         own = evidence.incarnations[name]
         within = clocks[clock_of[name]].within_us(own.first_us)
         if abs(wall - usual) > WALL_CLOCK_WITHIN_US + within:
-            what = f"{_named(own)}: {(wall - usual) / 1e6:+,.1f} s"
+            what = f"{_named(own)}: {'+' if wall > usual else ''}{duration((wall - usual) / 1000)}"
             yield LogFinding(own.file, 0, WALL_CLOCK_DIFFERS, what)
 
 

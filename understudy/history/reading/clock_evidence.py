@@ -27,8 +27,8 @@ from understudy.foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
+from understudy.foundation.times import micros
 from understudy.history.reading.clocks import Incarnation
-from understudy.history.reading.run_records import micros
 
 MOST_STRETCHES: Final = 512
 """Maximum number of stretches of time for which the narrowest bound between two incarnations is kept."""

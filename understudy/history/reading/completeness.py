@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from understudy.checks.missing import MissingEvidence, MissingStretch
 from understudy.foundation.eventlog.files import log_files
 from understudy.foundation.eventlog.records import Envelope, LogSeen, ProcessExiting, ProcessStarted
+from understudy.foundation.times import micros
 from understudy.history.reading.clocks import Incarnation
 from understudy.history.reading.findings import (
     GAP,
@@ -28,7 +29,6 @@ from understudy.history.reading.findings import (
 )
 from understudy.history.reading.missing import NOT_ENDED, find_missing
 from understudy.history.reading.run_builder import run_records_of
-from understudy.history.reading.run_records import micros
 
 UNREAD: Final = frozenset({LINE_TOO_LONG, NOT_A_RECORD, REPEAT, UNKNOWN_TYPE, UNKNOWN_VERSION, UNREADABLE_FILE})
 """Findings about lines and files that hold records which cannot be read. An empty file and a torn last line are not

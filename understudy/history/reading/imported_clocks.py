@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from understudy.foundation.eventlog.records import AlignedClock
+from understudy.foundation.times import micros
 from understudy.history.reading.clocks import ClockPoint, Incarnation, MachineClock, RunClocks
-from understudy.history.reading.run_records import micros
 
 
 def imported_clocks(aligned: Sequence[AlignedClock], incarnations: Iterable[Incarnation]) -> RunClocks:

@@ -36,8 +36,9 @@ from understudy.foundation.eventlog.records import (
     ZkWrite,
     ZkWriteDone,
 )
+from understudy.foundation.times import micros, moment
 from understudy.history.reading.clocks import Incarnation
-from understudy.history.reading.run_records import At, Key, RunRecords, broker_node, firsts, micros
+from understudy.history.reading.run_records import At, Key, RunRecords, broker_node, firsts
 from understudy.history.writing import counted
 
 TESTBED: Final = "testbed"
@@ -93,7 +94,7 @@ class MissingRecords(NamedTuple):
     def __str__(self) -> str:
         node = self.node or "the controller of another epoch"
         which = f" incarnation {self.incarnation}" if self.incarnation else ""
-        stretch = f"from {self.from_us / 1e6:,.3f} s to {self.until_us / 1e6:,.3f} s"
+        stretch = f"from {moment(self.from_us / 1000)} to {moment(self.until_us / 1000)}"
         return f"records missing: {node}{which}, {stretch}: {self.evidence} ({self.witness})"
 
 

@@ -22,6 +22,7 @@ import msgspec
 
 from understudy.foundation.eventlog.files import log_files
 from understudy.foundation.eventlog.records import RECORD_VERSION, Envelope
+from understudy.foundation.times import micros
 from understudy.history.reading.alignment import Alignment, align
 from understudy.history.reading.clock_evidence import EVIDENCE, ClockEvidence, ClockSigns
 from understudy.history.reading.clocks import ONE_CLOCK, RunClocks
@@ -50,7 +51,7 @@ from understudy.history.reading.lines import (
 )
 from understudy.history.reading.order import Writer, in_order
 from understudy.history.reading.run_builder import RunBuilder, Take, taker_of_runs
-from understudy.history.reading.run_records import RunRecords, SequenceDamage, micros
+from understudy.history.reading.run_records import RunRecords, SequenceDamage
 from understudy.history.reading.sequences import RecordSequence
 
 _SPECIAL_FILES: Final = {

@@ -26,6 +26,7 @@ from understudy.foundation.eventlog.records import (
     RequestReceived,
     TopicsChanged,
 )
+from understudy.foundation.times import micros
 from understudy.history.reading.alignment import align
 from understudy.history.reading.clock_evidence import EVIDENCE, ClockEvidence, ClockSigns
 from understudy.history.reading.clocks import (
@@ -50,7 +51,6 @@ from understudy.history.reading.run_records import (
     Signs,
     StatePayload,
     StateRecord,
-    micros,
 )
 
 LARGE_BYTES: Final = 64 * 1024

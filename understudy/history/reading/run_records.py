@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -17,6 +16,7 @@ from understudy.foundation.eventlog.records import (
     RequestReceived,
     TopicsChanged,
 )
+from understudy.foundation.times import micros
 from understudy.history.reading.clocks import ONE_CLOCK, Incarnation, MachineClock, RunClocks
 
 K = TypeVar("K")
@@ -285,11 +285,6 @@ def first_by_cause(records: Iterable[At[P]]) -> dict[tuple[Incarnation, int], At
 
 
 # ------------------------------------------------------------------ times and names
-
-
-def micros(ms: float) -> int:
-    """Return milliseconds as whole microseconds, rounded half up; every engine calculates with them."""
-    return math.floor(ms * 1000 + 0.5)
 
 
 def millis(us: int) -> float:

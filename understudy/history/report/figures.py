@@ -3,9 +3,9 @@
 | sign | meaning |
 |---|---|
 | `≥ 12` | at least: missing records can only make it larger |
-| `≤ 24,331.5 ms` | at most, up to the end that is on record |
+| `≤ 24.3 s` | at most, up to the end that is on record |
 | `12.2 ms ?` | missing records may change it in both directions |
-| `6,012.3 ± 1.4 ms` | the clocks of several machines allow it to be wrong by this |
+| `6.01 s ± 1.4 ms` | the clocks of several machines allow it to be wrong by this |
 | `< 2.8 ms` | it is smaller than what the clocks allow it to be wrong by |
 """
 
@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from understudy.foundation.times import fixed, uncertain
 from understudy.history.metrics.doubt import COUNTS, is_upper_bound
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table, Totals
 
@@ -63,26 +64,27 @@ class Figures:
         """Return a text about a column of many rows, with the sign of any row."""
         return self.signed(text, max((sign_of(row, column) for row in rows), default=""))
 
-    def ms(self, row: Table, column: str, *, digits: int = 1, run: RunMetrics | None = None) -> str:
-        """Return a time of a row, which must have it, with its uncertainty and its sign.
+    def duration(self, row: Table, column: str, *, run: RunMetrics | None = None) -> str:
+        """Return a time of a row, which must have it, with its uncertainty and its sign."""
+        within = _within_ms(row, column)
+        if within > 0:
+            self._written.add(WITHIN)
+        return self.text(uncertain(getattr(row, column), within), row, column, run=run)
 
-        Args:
-            digits: the number of decimal places, if the clocks allow as many.
-        """
-        within: float | None = getattr(row, f"{column.removesuffix('_ms')}_within_ms", None)
-        text = self.within(getattr(row, column), within or 0.0, digits)
-        return self.text(f"{text} ms", row, column, run=run)
+    def cell(self, row: Table, column: str, *, run: RunMetrics | None = None) -> str:
+        """As `duration`, in milliseconds for a column of times."""
+        return self.text(f"{self.within(getattr(row, column), _within_ms(row, column))} ms", row, column, run=run)
 
-    def within(self, value: float, within: float, digits: int) -> str:
-        """Return a value with what it may be wrong by, and no more decimal places than that justifies."""
+    def within(self, value: float, within: float) -> str:
+        """Return a number of a column with what it may be wrong by, and no more decimals than that justifies."""
         if within <= 0:
-            return f"{value:,.{digits}f}"
+            return fixed(value)
         self._written.add(WITHIN)
-        digits = min(digits, max(0, 1 - math.floor(math.log10(within))))
-        unit = 10**digits
+        decimals = min(3, max(0, 1 - math.floor(math.log10(within))))
+        unit = 10**decimals
         if abs(value) < within:
-            return f"< {math.ceil((abs(value) + within) * unit) / unit:,.{digits}f}"
-        return f"{value:,.{digits}f} ± {math.ceil(within * unit) / unit:,.{digits}f}"
+            return f"< {fixed(math.ceil((abs(value) + within) * unit) / unit, decimals)}"
+        return f"{fixed(value, decimals)} ± {fixed(math.ceil(within * unit) / unit, decimals)}"
 
     def signed(self, text: str, sign: str) -> str:
         """Return a figure with a sign, which may be empty."""
@@ -101,6 +103,12 @@ def sign_of(row: Table, column: str, run: RunMetrics | None = None) -> str:
     if isinstance(row, Totals) and column == "without_controller_ms" and run is not None and is_upper_bound(run):
         return AT_MOST
     return EITHER_WAY
+
+
+def _within_ms(row: Table, column: str) -> float:
+    """Return what the clocks allow a time of a row to be wrong by; 0 if it is on one clock."""
+    within: float | None = getattr(row, f"{column.removesuffix('_ms')}_within_ms", None)
+    return within or 0.0
 
 
 def padded(texts: Sequence[str], least: int) -> list[str]:

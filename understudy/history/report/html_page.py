@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from understudy.foundation.times import digits
 from understudy.history.metrics.metric_tables import PHASES, Failover, RunMetrics
-from understudy.history.plots.drawing import number
 from understudy.history.plots.names import short_names
 from understudy.history.report.pictures import OUTAGE, draw_failovers, draw_phases
 from understudy.history.report.replay import Replay
@@ -81,4 +81,4 @@ def _table(runs: Sequence[RunMetrics]) -> Iterator[Html]:
 
 def _ms(failover: Failover, name: str) -> str:
     ms = failover.time_ms(name)
-    return "—" if ms is None else f"{number(ms)}{' ?' if f'{name}_ms' in failover.doubt else ''}"
+    return "—" if ms is None else f"{digits(ms)}{' ?' if f'{name}_ms' in failover.doubt else ''}"

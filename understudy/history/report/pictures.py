@@ -7,13 +7,12 @@ from statistics import fmean
 from typing import Final
 
 from understudy.foundation.cluster.grouping import grouped
+from understudy.foundation.times import digits, micros
 from understudy.history.metrics.metric_tables import PHASES, Failover, RunMetrics
 from understudy.history.metrics.metrics import nearest_rank
 from understudy.history.plots.distribution import Dot, Group, distribution
-from understudy.history.plots.drawing import number
 from understudy.history.plots.names import short_names
 from understudy.history.plots.stacked import Bar, stacked
-from understudy.history.reading.run_records import micros
 from understudy.history.writing import Html
 
 OUTAGE: Final = "outage"
@@ -64,8 +63,8 @@ def _phases(failover: Failover) -> Bar:
     found = {phase: ms for phase in PHASES if (ms := failover.time_ms(phase)) is not None}
     if len(found) < len(PHASES):
         return Bar(name=name, parts=(), said=(), total_said=f"{failover.cause}, not all phases")
-    said = [f"{number(ms)}{'' if is_sound(failover, phase) else ' ?'}" for phase, ms in found.items()]
-    total = f"{failover.cause}, {number(sum(found.values()))} ms"
+    said = [f"{digits(ms)}{'' if is_sound(failover, phase) else ' ?'}" for phase, ms in found.items()]
+    total = f"{failover.cause}, {digits(sum(found.values()))} ms"
     return Bar(name=name, parts=[*found.values()], said=said, total_said=total)
 
 
@@ -77,7 +76,7 @@ def _group(
             Dot(
                 value=failover.outage_ms,
                 run=run.run,
-                said=f"{short[run.run]}, epoch {failover.epoch}: {number(failover.outage_ms)} ms",
+                said=f"{short[run.run]}, epoch {failover.epoch}: {digits(failover.outage_ms)} ms",
                 link=links.get(run.run, ""),
             )
             for run, failover in failovers
@@ -88,7 +87,7 @@ def _group(
     rank = nearest_rank([micros(dot.value) for dot in dots], 50)
     median = None if rank is None else rank / 1000
     return Group(
-        name=name, n=len(dots), dots=dots, median=median, median_said="—" if median is None else number(median)
+        name=name, n=len(dots), dots=dots, median=median, median_said="—" if median is None else digits(median)
     )
 
 
@@ -102,7 +101,7 @@ def _bar(name: str, failovers: Iterable[Failover]) -> Bar:
     if not rows:
         return Bar(name=name, parts=(), said=(), total_said="not all phases")
     means = [*map(fmean, zip(*rows, strict=True))]
-    return Bar(name=name, parts=means, said=[*map(number, means)], total_said=f"{number(sum(means))} ms")
+    return Bar(name=name, parts=means, said=[*map(digits, means)], total_said=f"{digits(sum(means))} ms")
 
 
 def _in_order(name: str) -> list[tuple[bool, float, str]]:

@@ -16,6 +16,7 @@ import msgspec
 
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.fences import Fence
+from understudy.foundation.times import after, duration, fixed, micros, moment
 from understudy.history.metrics.metric_tables import (
     PHASES,
     Failover,
@@ -31,7 +32,6 @@ from understudy.history.metrics.metric_tables import (
 from understudy.history.metrics.metrics import nearest_rank
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.missing import NO_ELECTION, NOT_ENDED
-from understudy.history.reading.run_records import micros
 from understudy.history.report.figures import Figures, padded
 from understudy.history.report.replay import Replay, worst_partitions
 from understudy.history.report.runs import DIFFERENT_RUNS
@@ -71,7 +71,7 @@ def render(replay: Replay) -> str:
 def _one_run(run: RunMetrics, engine: str) -> list[list[str]]:
     figures, totals = Figures(), run.totals
     head = (
-        f"Run {run.run}: {figures.text(_seconds(totals.ended_at_ms), totals, 'ended_at_ms')} "
+        f"Run {run.run}: {figures.text(moment(totals.ended_at_ms), totals, 'ended_at_ms')} "
         f"from {figures.text(_utc(totals.started_ms), totals, 'started_ms')}, "
         f"{_counted(figures, totals, 'nodes')}, {_counted(figures, totals, 'records')}"
     )
@@ -109,7 +109,7 @@ def _fault(moment: Moment) -> str:
 def _controllers(run: RunMetrics, figures: Figures) -> list[str]:
     totals = run.totals
     without = (
-        f"{figures.ms(totals, 'without_controller_ms', run=run)} without one"
+        f"{figures.duration(totals, 'without_controller_ms', run=run)} without one"
         if totals.without_controller_ms is not None
         else ""
     )
@@ -120,8 +120,8 @@ def _controllers(run: RunMetrics, figures: Figures) -> list[str]:
 
 def _reign(reign: Reign, figures: Figures) -> str:
     is_ready = reign.ready_at_ms is not None
-    ready = f"ready after {_ms(reign.ready_at_ms - reign.elected_at_ms)}" if reign.ready_at_ms is not None else ""
-    end = "to the end" if reign.ended_at_ms is None else f"until {_seconds(reign.ended_at_ms)}: {reign.ended_by}"
+    ready = f"ready {after(reign.ready_at_ms - reign.elected_at_ms)}" if reign.ready_at_ms is not None else ""
+    end = "to the end" if reign.ended_at_ms is None else f"until {moment(reign.ended_at_ms)}: {reign.ended_by}"
     return (
         f"epoch {reign.epoch:>3}  broker {reign.broker:<3} from {_at(figures, reign, 'elected_at_ms'):>9} "
         f"{figures.text(end, reign, 'ended_at_ms'):<26} "
@@ -143,7 +143,7 @@ def _failover(failover: Failover, figures: Figures) -> list[str]:
     outage = (
         figures.text("no controller followed", failover, "outage_ms")
         if failover.outage_ms is None
-        else f"{figures.ms(failover, 'outage_ms')} without a controller"
+        else f"{figures.duration(failover, 'outage_ms')} without a controller"
     )
     title = (
         f"Failover to epoch {failover.epoch}: broker {previous} → {failover.broker} "
@@ -173,7 +173,7 @@ def _takeover(failover: Failover, figures: Figures) -> list[str]:
     if reading is None:
         return []
     names = ("reading",) if deciding is None or writing is None else ("reading", "deciding", "writing")
-    parts = (f"{name} {figures.ms(failover, f'{name}_ms')}" for name in names)
+    parts = (f"{name} {figures.duration(failover, f'{name}_ms')}" for name in names)
     return [f"    of which {', '.join(parts)}"]
 
 
@@ -187,7 +187,7 @@ def _answers(failover: Failover, figures: Figures) -> str:
 def _partitions(run: RunMetrics, figures: Figures) -> list[str]:
     totals = run.totals
     worst = worst_partitions(run.partitions)
-    leaderless = figures.within(totals.leaderless_ms / 1000, totals.leaderless_within_ms / 1000, 3)
+    leaderless = figures.within(totals.leaderless_ms / 1000, totals.leaderless_within_ms / 1000)
     spent = figures.text(f"{leaderless} partition-seconds", totals, "leaderless_ms")
     clean = figures.text(f"{totals.clean_elections:,} clean", totals, "clean_elections")
     unclean = figures.text(f"{totals.unclean_elections:,} unclean", totals, "unclean_elections")
@@ -204,7 +204,9 @@ def _partitions(run: RunMetrics, figures: Figures) -> list[str]:
 def _partition(row: PartitionNumbers, figures: Figures) -> str:
     now = "deleted" if row.leader is None else f"leader {row.leader} in epoch {row.leader_epoch}"
     leader = figures.text(now, row, "leader")
-    return f"{row.topic}-{row.partition}: {figures.ms(row, 'leaderless_ms')} without a leader; at the end {leader}"
+    return (
+        f"{row.topic}-{row.partition}: {figures.duration(row, 'leaderless_ms')} without a leader; at the end {leader}"
+    )
 
 
 def _requests(run: RunMetrics, figures: Figures) -> list[str]:
@@ -269,7 +271,7 @@ def _many_runs(replay: Replay) -> list[list[str]]:
     )
     leaderless = sum(row.leaderless_ms for row in totals) / 1000
     within = sum(row.leaderless_within_ms for row in totals) / 1000
-    spent = figures.any_of(f"{figures.within(leaderless, within, 3)} partition-seconds", totals, "leaderless_ms")
+    spent = figures.any_of(f"{figures.within(leaderless, within)} partition-seconds", totals, "leaderless_ms")
     hits = figures.any_of(counted(sum(row.fence_hits for row in totals), "hit"), totals, "fence_hits")
     records = figures.any_of(counted(sum(row.records for row in totals), "record"), totals, "records")
     number = figures.any_of(counted(len(failovers), "failover"), totals, "controllers")
@@ -332,13 +334,13 @@ def _left_out(failovers: Sequence[Failover]) -> list[str]:
     in_doubt = sum(any(f"{name}_ms" in row.doubt for name in _COLUMNS) for row in failovers)
     within = max((row.time_within_ms(name) for row in failovers for name in _COLUMNS), default=0.0)
     lines = [f"  without the figures of {counted(in_doubt, 'failover')} that missing records may change"]
-    clocks = [f"  the clocks of several machines allow each to be wrong by up to {within:,.3f} ms"]
+    clocks = [f"  the clocks of several machines allow each to be wrong by up to {duration(within)}"]
     return [*(lines if in_doubt else ()), *(clocks if within else ())]
 
 
 def _percentile(values: Iterable[float | None], percent: int) -> str:
     rank = nearest_rank(sorted(micros(value) for value in values if value is not None), percent)
-    return "—" if rank is None else f"{rank / 1000:,.3f}"
+    return "—" if rank is None else fixed(rank / 1000)
 
 
 # ------------------------------------------------------------------ findings, and formats
@@ -372,7 +374,7 @@ def _incompleteness(missing: Sequence[Missing]) -> str:
 def _stretches(missing: Sequence[Missing]) -> list[str]:
     """Return each stretch with its node, times, kind, evidence and the record that is the evidence."""
     shown = [
-        f"{_writer(row)} from {_seconds(row.from_ms)} to {_seconds(row.until_ms)}, {row.kind}: "
+        f"{_writer(row)} from {moment(row.from_ms)} to {moment(row.until_ms)}, {row.kind}: "
         f"{row.evidence} ({row.witness})"
         for row in missing
     ]
@@ -423,14 +425,14 @@ def _counted(figures: Figures, row: Table, column: str) -> str:
 
 
 def _at(figures: Figures, row: Table, column: str) -> str:
-    return figures.text(_seconds(getattr(row, column)), row, column)
+    return figures.text(moment(getattr(row, column)), row, column)
 
 
 def _cell(figures: Figures, row: Table, column: str, *, run: RunMetrics | None = None) -> str:
     """Return a time for a column of times; a dash if there is none."""
     if getattr(row, column) is None:
         return figures.text("—", row, column)
-    return figures.ms(row, column, digits=3, run=run)
+    return figures.cell(row, column, run=run)
 
 
 def _bar(part: float | None, whole: float, width: int) -> str:
@@ -439,14 +441,6 @@ def _bar(part: float | None, whole: float, width: int) -> str:
         return ""
     full, rest = divmod(max(1, round(part / whole * width * 8)), 8)
     return "█" * full + " ▏▎▍▌▋▊▉"[rest].strip()
-
-
-def _ms(ms: float) -> str:
-    return f"{ms:,.1f} ms"
-
-
-def _seconds(ms: float) -> str:
-    return f"{ms / 1000:,.3f} s"
 
 
 def _utc(ms: float) -> str:

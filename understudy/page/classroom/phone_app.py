@@ -34,6 +34,7 @@ FILES: Final = {
     "phone.js": _FOLDER,
     "phone.css": _FOLDER,
     "dom.js": OF_PAGES,
+    "words.js": OF_PAGES,
     "page.css": OF_PAGES,
     "dark.css": OF_PAGES,
 }

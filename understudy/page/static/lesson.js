@@ -5,6 +5,7 @@ import { partitionShown } from "#evidence";
 import { openClass } from "#lesson_class";
 import { openLesson } from "#lesson_source";
 import { runsOf } from "#lesson_runs";
+import { clock } from "#words";
 
 /** Asks the frame for the newest moment of its run. */
 const EDGE = "edge";
@@ -334,7 +335,7 @@ function paragraphs(text) {
 
 function stopText(side, stop) {
   const missing = stop.record === null ? [h("p.faint", {}, "This run does not have that moment.")] : openValues(stop);
-  const at = stop.at_ms === null ? side.title : `${side.title}, ${(stop.at_ms / 1000).toFixed(3)} s`;
+  const at = stop.at_ms === null ? side.title : `${side.title}, ${clock(1000 * stop.at_ms)}`;
   return [h("p.faint", {}, at), h("h2", {}, ...marked(stop.headline)), ...paragraphs(stop.text), ...missing];
 }
 

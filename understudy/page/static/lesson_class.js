@@ -4,6 +4,7 @@
  */
 
 import { byId, h, marked, s, setAttribute, setText } from "#dom";
+import { digits } from "#words";
 
 const LOOK_EVERY_MS = 500;
 const WIDTH = 320;
@@ -190,7 +191,7 @@ function dots(unit, { numbers, median, right }) {
     line("median", median), ...right === null ? [] : [line("is-right", right.value)]);
   const [lower, higher] = [numbers.filter((each) => each < from).length, numbers.filter((each) => each > to).length];
   const ends = [[from, lower, "lower"], [to, higher, "higher"]].map(([end, count, word]) =>
-    h("span", {}, `${short(end)} ${unit}${count === 0 ? "" : ` (${count} ${word})`}`));
+    h("span", {}, `${digits(end)} ${unit}${count === 0 ? "" : ` (${count} ${word})`}`));
   return h("div.class-dots", {}, picture, h("div.class-text.faint", {}, ...ends));
 }
 
@@ -201,14 +202,10 @@ function inWords({ choices, unit }, { answered, counts, median, right, are_right
   const said = answered === 1 ? "1 answer" : `${answered} answers`;
   const judged = areRight === null ? "" : `, ${areRight} of them right`;
   if (choices.length === 0) {
-    const wanted = right === null ? "" : `; the right answer is ${short(right.value)} ${unit}`;
-    return `${said}${judged}. Median ${short(median)} ${unit}${wanted}.`;
+    const wanted = right === null ? "" : `; the right answer is ${digits(right.value)} ${unit}`;
+    return `${said}${judged}. Median ${digits(median)} ${unit}${wanted}.`;
   }
   const most = Math.max(...counts);
   const chosen = counts.flatMap((count, number) => (count === most ? [number + 1] : []));
   return `${said}${judged}. Most, ${most}, for answer ${chosen.join(" and ")}.`;
-}
-
-function short(number) {
-  return Number(number.toPrecision(3)).toLocaleString("en");
 }

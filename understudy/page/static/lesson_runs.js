@@ -1,6 +1,7 @@
 /** The runs of a sweep: a picture of them, or their table in its place, and the run that is chosen, in words. */
 
 import { h, setAttribute } from "#dom";
+import { digits, fixed } from "#words";
 
 /** Whether the table is shown; a reader who wants it wants it at the next step also. */
 let asTable = false;
@@ -77,15 +78,6 @@ function about(side, row) {
   }
   return [text, "Made again and opened by ",
     h("code", {}, command.replace("SEED", seed).replace("RUN", row.run))];
-}
-
-/** A number with at least three digits, as in the picture. */
-function digits(value) {
-  return fixed(value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
-}
-
-function fixed(value, decimals) {
-  return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
 
 function titleOf(name) {

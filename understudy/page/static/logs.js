@@ -2,7 +2,7 @@
 
 import { LEADERSHIP, integer } from "#fold";
 import { byId, explain, h, s, setAttribute, setPhrase, setText } from "#dom";
-import { duration, nodeName } from "#words";
+import { nodeName, relative } from "#words";
 
 /** How many offsets the axis has at least and at most. */
 const LEAST_OFFSETS = 8;
@@ -164,7 +164,7 @@ function wordsOf({ name, log, acknowledged, isLast, us, partition }, place, ghos
   return `${nodeName(name)}, replica of ${partition}: ${place}, believes it is ${log.role || "neither"} `
     + `in leader epoch ${log.leader_epoch}: log ${log.start} to ${log.end}, high watermark ${watermark}`
     + `${acknowledged === null ? "" : `; acknowledged below ${acknowledged}`}`
-    + `${ghost === null ? "" : `; ${ghost.from} to ${ghost.end} cut away ${duration(us - ghost.us)} ago`}`
+    + `${ghost === null ? "" : `; ${ghost.from} to ${ghost.end} cut away ${relative(us - ghost.us, "ago")}`}`
     + `${isLast ? "; later records are missing" : ""}`;
 }
 

@@ -3,7 +3,7 @@
 import { NODE } from "#catalogue";
 import { setAttribute } from "#dom";
 import { sentence } from "#story";
-import { nodeName, seconds, whose } from "#words";
+import { clock, nodeName, whose } from "#words";
 
 /** While the moment moves by itself its value changes so often; a screen reader that reads it needs some time. */
 const MOVING_EVERY_MS = 1000;
@@ -43,7 +43,7 @@ export class Slider {
     const [value, end] = [us - first, Math.max(last, us) - first];
     setAttribute(this._element, "aria-valuemax", (end / 1e6).toFixed(3));
     setAttribute(this._element, "aria-valuenow", (value / 1e6).toFixed(3));
-    const words = `${seconds(value)} of ${seconds(end)}: ${this._words(n)}${this._missing(us)}`;
+    const words = `${clock(value)} of ${clock(end)}: ${this._words(n)}${this._missing(us)}`;
     setAttribute(this._element, "aria-valuetext", words);
   }
 

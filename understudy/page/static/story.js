@@ -2,7 +2,7 @@
 
 import { h, keyed, setAttribute, setText } from "#dom";
 import { DATA, INCARNATION, NODE, SEQ, TYPE, US, WORDS, epochOf } from "#catalogue";
-import { clock, duration, epochClass, fields, nodeName, uncertain } from "#words";
+import { clock, duration, epochClass, fields, nodeName, relative, uncertain } from "#words";
 
 const BEFORE = 30;
 const AFTER = 12;
@@ -140,8 +140,7 @@ function first(record) {
 }
 
 function before(us, within) {
-  const exact = us < 1000 ? `${us} µs` : `${(us / 1000).toFixed(1)} ms`;
-  return `${within === 0 ? exact : uncertain(us, within)} before`;
+  return within === 0 ? relative(us, "before") : `${uncertain(us, within)} before`;
 }
 
 function scrollIntoView(list, item) {

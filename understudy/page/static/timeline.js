@@ -2,7 +2,7 @@
 
 import { Completeness, IN_DOUBT, TESTBEDS } from "#completeness";
 import { cleared, sized, themeColour } from "#dom";
-import { clock, count, duration, nodeName, whose } from "#words";
+import { clock, count, fixed, nodeName, whose } from "#words";
 
 const LABELS_WIDTH = 96;
 const NARROW_LABELS_WIDTH = 76;
@@ -464,6 +464,7 @@ function roundStep(us) {
   return power * [1, 2, 5, 10].find((factor) => factor * power >= us);
 }
 
+/** A moment of the axis, with the decimals that separate it from the next one. */
 function axisText(us, step) {
-  return step >= 1e6 ? `${Math.round(us / 1e6)} s` : us === 0 ? "0" : duration(us);
+  return `${fixed(us / 1e6, Math.max(0, 6 - Math.floor(Math.log10(step) + 1e-9)))} s`;
 }

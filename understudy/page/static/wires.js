@@ -1,7 +1,7 @@
 /** What goes between the parts of the cluster: sessions, cut links, and requests from column to column. */
 
 import { byId, keyed, s, setAttribute, setText } from "#dom";
-import { count, duration, epochClass, nodeName } from "#words";
+import { count, epochClass, nodeName, relative } from "#words";
 
 const MOST_REQUESTS = 40;
 /** The height of a lane in the row of requests, and what it is squeezed to if there are many. */
@@ -150,7 +150,7 @@ function requestOf({ from, to, request, isFirst, lane }, places, us, speed) {
   return {
     part: `request:${from}:${to}`, kind: `request ${epochClass(epoch)}`,
     title: `${api} from ${nodeName(from)} to ${nodeName(to)}, controller epoch ${epoch}, `
-      + `${count(partitions, "partition")}${often}, sent ${duration(us - request.us)} ago${answered}`,
+      + `${count(partitions, "partition")}${often}, sent ${relative(us - request.us, "ago")}${answered}`,
     path: `M${start} ${lane.y} L${end} ${lane.y}`, at: [start + (end - start) * part, lane.y],
     label: answer !== null ? `${answer === "NONE" ? "answer" : answer} ↩`
       : isFirst && lane.isRoomy ? `${api}${size}` : "",

@@ -1,15 +1,37 @@
-/** Texts that several views show: times, names, counts. */
+/**
+ * Texts that several views show: times, names, counts.
+ *
+ * Moments and durations have the same text as in `understudy/foundation/times.py`: `tests/foundation/times.tsv` has the
+ * cases of both. Times are microseconds here.
+ */
 
-/** A time in microseconds as text: "12.345 s", "3.4 ms". */
+const MINUS = "−";
+
+/** Name of each unit, its microseconds, and the number of it from which the next one is used. */
+const UNITS = [["µs", 1, 1000], ["ms", 1000, 1000], ["s", 1e6, 1000], ["min", 6e7, 60], ["h", 3.6e9, Infinity]];
+
+/** A moment as the time since the first record: "12.346 s". */
+export function clock(us) {
+  const whole = Math.floor((Math.abs(Math.round(us)) + 500) / 1000);
+  const rest = String(whole % 1000).padStart(3, "0");
+  return `${us < 0 && whole > 0 ? MINUS : ""}${thousands(Math.floor(whole / 1000))}.${rest} s`;
+}
+
+/**
+ * A duration with three digits: "3.15 s", "24.2 ms", "640 µs". Zeros at its end show that it was rounded: exactly three
+ * seconds are "3 s".
+ */
 export function duration(us) {
-  const ms = us / 1000;
-  if (Math.abs(ms) < 1) {
-    return `${Math.round(us)} µs`;
+  const size = Math.abs(Math.round(us));
+  if (size === 0) {
+    return "0 ms";
   }
-  if (Math.abs(ms) < 1000) {
-    return `${ms.toFixed(ms < 10 ? 1 : 0)} ms`;
+  for (const [unit, usOfUnit, limit] of UNITS) {
+    const [number, power] = rounded(size, usOfUnit);
+    if (number < limit * power) {
+      return `${us < 0 ? MINUS : ""}${decimal(number, power, number * usOfUnit === size * power)} ${unit}`;
+    }
   }
-  return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
 /**
@@ -26,22 +48,48 @@ export function uncertain(us, within) {
   return Math.abs(us) < within ? `< ${duration(Math.abs(us) + within)}` : `${duration(us)} ± ${duration(within)}`;
 }
 
-/** A time in microseconds as seconds, to be read aloud: "12.4 s". */
-export function seconds(us) {
-  return `${Number((us / 1e6).toFixed(1))} s`;
+/** A duration before or after something: "2.4 ms ago", "2.4 ms before"; "at the same moment" if it is none. */
+export function relative(us, word) {
+  return Math.round(us) === 0 ? "at the same moment" : `${duration(us)} ${word}`;
 }
 
-/** A moment as time since the first record: "0:12.345678". */
-export function clock(us) {
-  const sign = us < 0 ? "−" : "";
-  const whole = Math.floor(Math.abs(us) / 1e6);
-  const rest = String(Math.abs(us) % 1e6).padStart(6, "0");
-  return `${sign}${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}.${rest}`;
+/** A number with three digits, or with all its whole ones, as in a duration: "12.3", "6,013". */
+export function digits(value) {
+  const size = Math.abs(value);
+  const [number, power] = rounded(size, 1);
+  return `${value < 0 && number > 0 ? MINUS : ""}${decimal(number, power, number === size * power)}`;
+}
+
+/** A number with as many decimals as the others of its column: "1,204.500". */
+export function fixed(value, decimals) {
+  const number = Math.floor(Math.abs(value) * 10 ** decimals + 0.5);
+  return `${value < 0 && number > 0 ? MINUS : ""}${decimal(number, 10 ** decimals, false)}`;
+}
+
+/** A size in some unit times a power of ten, rounded to three digits, and the power. */
+function rounded(size, unit) {
+  for (const power of [1000, 100, 10]) {
+    const number = Math.floor((2 * size * power + unit) / (2 * unit));
+    if (number < 1000) {
+      return [number, power];
+    }
+  }
+  return [Math.floor((2 * size + unit) / (2 * unit)), 1];
+}
+
+/** `number` divided by a power of ten; without zeros at its end if it is exact. */
+function decimal(number, power, isExact) {
+  const rest = power === 1 ? "" : `.${String(number % power).padStart(String(power).length - 1, "0")}`;
+  return thousands(Math.floor(number / power)) + (isExact ? rest.replace(/\.?0+$/, "") : rest);
+}
+
+function thousands(number) {
+  return number.toLocaleString("en");
 }
 
 /** A count with its noun: "1 partition", "1,204 partitions". */
 export function count(number, noun) {
-  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+  return `${thousands(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 /** A node's name for people: "broker-2" becomes "broker 2". */

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from understudy.foundation.times import moment
+
 
 class FailureKind(StrEnum):
     """In which way a run has failed."""
@@ -49,7 +51,7 @@ class Problem:
         return self.kind, self.place
 
     def __str__(self) -> str:
-        return f"at {self.at_ms / 1000:.1f} s {self.text}"
+        return f"at {moment(self.at_ms)} {self.text}"
 
 
 @dataclass(slots=True)

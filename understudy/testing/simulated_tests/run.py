@@ -19,6 +19,7 @@ from understudy.clusters.virtual.current import current_loop
 from understudy.clusters.virtual.process_loop import ProcessLoop
 from understudy.clusters.virtual.world import TEST, CrashPoint, VirtualWorld
 from understudy.foundation.eventlog.fences import SWITCHES
+from understudy.foundation.times import moment
 from understudy.testing.simulated_tests.arguments import SimulatedArguments
 from understudy.testing.simulated_tests.cluster import SimulatedTestCluster
 from understudy.testing.simulated_tests.faults.fault_injector import FaultInjector
@@ -130,7 +131,7 @@ class TestRun:
             records = self.cluster.records()[: self._story_records]
             story = story_of(records, lines, self.wire, outcome.problems)
             outcome.story, outcome.left_out = story.cut()
-            outcome.log_lines = tuple(f"{line.at_ms / 1000:9.3f} s  {line.process}  {line.text}" for line in lines)
+            outcome.log_lines = tuple(f"{moment(line.at_ms):>11}  {line.process}  {line.text}" for line in lines)
         if self._page is not None:
             outcome.page = str(write_run(self.world, logs, self._page))
         return outcome
@@ -201,7 +202,7 @@ class TestRun:
                     self._notes += verdict.lost_with_acks_1(self.cluster, self.wire)
         injected = injector.injected
         self.outcome.injected = tuple(place for place, fault in enumerate(self.faults) if fault in injected)
-        self.outcome.faults = tuple(f"{each.injected_ms / 1000:9.3f} s  {each.words}" for each in injected)
+        self.outcome.faults = tuple(f"{moment(each.injected_ms):>11}  {each.words}" for each in injected)
         self.outcome.missed = tuple(injector.missed)
         self.outcome.notes = tuple(self._notes)
         if self.world.crash_point is not None:

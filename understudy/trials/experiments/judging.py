@@ -12,8 +12,8 @@ from understudy.checks.client_history import ClientHistory, SendOutcome, check_c
 from understudy.checks.groups import check_groups
 from understudy.checks.invariant_checker import InvariantChecker
 from understudy.clusters.software import software_version
-from understudy.clusters.values import duration
 from understudy.foundation.eventlog.records import TaskFailed
+from understudy.foundation.times import after
 from understudy.history.metrics.metrics import measure
 from understudy.history.picture_parts import parts_of, record_at
 from understudy.history.reading.completeness import Completeness, judge_completeness
@@ -22,7 +22,7 @@ from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVE
 from understudy.trials.experiments.language.marks import marks_of
 from understudy.trials.experiments.report.explain import frozen_yaml
 from understudy.trials.experiments.report.timeline import timeline
-from understudy.trials.experiments.report.verdict import Clients, Expected, Status, Verdict
+from understudy.trials.experiments.report.verdict import Clients, Expected, Status, StepDone, Verdict
 from understudy.trials.experiments.runner import RunOutcome
 
 
@@ -50,7 +50,7 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
         expected.append(_expected("never", mark, marks[mark] == 0, sentence, seen, "not once"))
     expected += _of_every_run(outcome, data)
     status, why = _status(outcome, expected, completeness)
-    experiment = outcome.plan.experiment
+    experiment, shown = outcome.plan.experiment, timeline(data.records)
     return Verdict(
         name=experiment.name,
         title=experiment.title,
@@ -61,14 +61,14 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
         seed=outcome.plan.seed,
         status=status,
         why=why,
-        steps=tuple(outcome.steps),
+        steps=tuple(_in_run(step, shown.from_ms) for step in outcome.steps),
         expected=tuple(expected),
         failovers=measure("run", every_record).failovers if every_record else (),
         marks={mark: marks[mark] for mark in sorted(marks)},
         clients=_clients(data.load.history),
-        last_fault_ms=outcome.last_fault_ms,
+        last_fault_ms=shown.from_ms + outcome.last_fault_ms,
         reached_ms=dict(outcome.reached_ms),
-        timeline=timeline(data.records),
+        timeline=shown,
         notes=data.notes,
         missing=completeness.missing,
         records=len(every_record),
@@ -77,6 +77,12 @@ def judge(outcome: RunOutcome, command: str) -> Verdict:
         frozen=frozen_yaml(outcome.plan),
         software_version=software_version() or "",
     )
+
+
+def _in_run(step: StepDone, begun_ms: float) -> StepDone:
+    """Return a step whose times count from the load with times from the first record."""
+    done_ms, ended_ms = (None if ms is None else begun_ms + ms for ms in (step.done_ms, step.ended_ms))
+    return msgspec.structs.replace(step, done_ms=done_ms, ended_ms=ended_ms)
 
 
 def _status(outcome: RunOutcome, expected: Sequence[Expected], completeness: Completeness) -> tuple[Status, str]:
@@ -155,7 +161,7 @@ def _within(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:
     for name, bound in outcome.plan.experiment.expect.within.items():
         after_ms = reached.get(name)
         is_held = after_ms is not None and after_ms <= bound.ms
-        seen = f"reached after {duration(after_ms)}" if after_ms is not None else "not reached"
+        seen = f"reached {after(after_ms)}" if after_ms is not None else "not reached"
         if not is_held and outcome.left.get(name):
             seen += f"; the last finding: {outcome.left[name]}"
         yield _expected("within", name, is_held, LIVENESS[name].meaning, seen, f"within {bound} after the last fault")

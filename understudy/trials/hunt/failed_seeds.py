@@ -16,6 +16,7 @@ import msgspec
 
 from understudy.foundation.eventlog.fences import Switch
 from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.times import moment
 from understudy.history.reading.reader import read
 from understudy.history.witness import link_to_problem, partition_of, until_witness
 from understudy.trials.hunt.plan_files import write_plan
@@ -196,5 +197,5 @@ def _fields(record: Envelope) -> str:
 
 def _line(record: Envelope, text: str) -> str:
     place = f"{record.node}/{record.incarnation}#{record.seq}"
-    line = f"{record.mono_ms:10.3f} ms  {place:<20} {text}"
+    line = f"{moment(record.mono_ms):>10}  {place:<20} {text}"
     return line if len(line) <= MOST_COLUMNS else f"{line[: MOST_COLUMNS - 2]} …"

@@ -12,7 +12,9 @@ from understudy.clusters.problems import BadValue, one_of
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope
 
 ENVELOPE_FIELDS: Final = ("node", "broker", "incarnation", "seq", "controller_epoch", "zxid", "at_ms")
-"""Fields of every record: `broker` is the number in the node's name, -1 for a testbed; `at_ms` counts from the load."""
+"""Fields of every record: `broker` is the number in the node's name, -1 for a testbed; `at_ms` counts from the first
+record of the run.
+"""
 
 ANY: Final = "*"
 """Part of the path of a field that stands for any element of a list."""
@@ -76,14 +78,18 @@ def check_path(type_name: str, path: str) -> None:
         raise one_of(first, known, f"field of {type_name}")
 
 
-def values_at(record: Envelope, path: str, began_ms: float = 0.0) -> Iterator[Any]:
-    """Yield the value of a field, or several if the path has `*`; none if no field has the path."""
+def values_at(record: Envelope, path: str, first_ms: float = 0.0) -> Iterator[Any]:
+    """Yield the value of a field, or several if the path has `*`; none if no field has the path.
+
+    Args:
+        first_ms: the clock of the run's first record.
+    """
     first, *rest = path.split(".")
     start: Any
     if first == "broker":
         start = broker_of(record)
     elif first == "at_ms":
-        start = record.mono_ms - began_ms
+        start = record.mono_ms - first_ms
     elif first in ENVELOPE_FIELDS:
         start = getattr(record, first)
     else:

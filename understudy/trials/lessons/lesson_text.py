@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.times import digits, fixed, moment
 from understudy.history.narrator import describe
 from understudy.history.writing import cut
-from understudy.trials.lessons.measurements import duration
 from understudy.trials.lessons.prepared_lesson import PreparedLesson, PreparedQuestion, PreparedSide, PreparedStop
 from understudy.trials.lessons.running import SideRun
 from understudy.trials.seeds.story_sentences import story_sentence
@@ -89,7 +89,7 @@ def _answer(question: PreparedQuestion, answer: str) -> Iterator[str]:
     if question.right_choice is not None:
         right = question.choices[question.right_choice]
     elif question.right_number is not None:
-        right = f"{question.right_number:,g} {question.unit}".strip()
+        right = f"{digits(question.right_number)} {question.unit}".strip()
     else:
         right = "this run has none"
     verdict = f"You answered {answer}: {'right' if question.is_right(answer) else 'not so'}. " if answer else ""
@@ -112,10 +112,10 @@ def _side_heading(side: PreparedSide) -> Iterator[str]:
             if 0 <= place < len(rows):
                 row = rows[place]
                 yield (
-                    f"{row.run:<28}{duration(row.detection_ms):>12}{duration(row.election_ms):>12}"
-                    f"{duration(row.takeover_ms):>12}{duration(row.propagation_ms):>14}{duration(row.outage_ms):>12}"
+                    f"{row.run:<28}{fixed(row.detection_ms, 1):>12}{fixed(row.election_ms, 1):>12}"
+                    f"{fixed(row.takeover_ms, 1):>12}{fixed(row.propagation_ms, 1):>14}{fixed(row.outage_ms, 1):>12}"
                 )
-        yield f"({len(rows)} runs by outage: the shortest, the median and the longest)"
+        yield f"({len(rows)} runs by outage, times in ms: the shortest, the median and the longest)"
         if side.measured_by:
             yield from wrapped(f"Computed by {side.measured_by}.")
 
@@ -125,19 +125,14 @@ def _stop(stop: PreparedStop, records: Sequence[Envelope]) -> Iterator[str]:
     if stop.record is None or stop.at_ms is None:
         yield f"  ({stop.headline}: this did not happen in this run)"
         return
-    yield from wrapped(f"{_seconds(stop.at_ms)}  {stop.headline}", "  ")
+    yield from wrapped(f"{moment(stop.at_ms)}  {stop.headline}", "  ")
     place = next(place for place, each in enumerate(records) if (each.node, each.incarnation, each.seq) == stop.record)
-    began_ms = records[place].mono_ms - stop.at_ms
     for record in around(place, records):
-        text = f"{_seconds(record.mono_ms - began_ms)}  {record.node} {describe(record) or _plain(record)}"
+        text = f"{moment(record.mono_ms - records[0].mono_ms)}  {record.node} {describe(record) or _plain(record)}"
         sign = ">" if record is records[place] else " "
         yield f"  {sign} {cut(text, _LONGEST)}"
     yield ""
     yield from wrapped(stop.text, "    ")
-
-
-def _seconds(ms: float) -> str:
-    return f"{round(ms / 1000, 3) + 0.0:.3f} s"  # + 0.0 makes 0 of a negative zero
 
 
 def around(place: int, records: Sequence[Envelope]) -> list[Envelope]:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from understudy.clusters.problems import BadValue, one_of
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope, EventEnded, EventStarted, StepReached
+from understudy.foundation.times import AT_ONCE, digits, duration, micros, moment
 from understudy.history.metrics.metrics import measure
 from understudy.trials.experiments.report.timeline import LOAD_BEGUN
 from understudy.trials.lessons.conditions import check_path, values_at
@@ -70,11 +71,17 @@ MARK: Final = re.compile(r"\{([^{}\n]+)\}")
 """A marked value in a text."""
 
 
+_MARK_OF_TIME: Final = re.compile(rf"(\b[Aa]fter\s+)?{MARK.pattern}(\s+(?:after|later)\b)?")
+"""A marked value with the words that make a duration relative."""
+_SENTENCE_ENDS: Final = re.compile(r"(^|[.?!])\s*$")
+_SAME_MOMENT: Final = {"after": "at the same moment as", "later": "at the same moment"}
+
+
 class AtStop(NamedTuple):
-    """The record that was found for a stop, and the beginning of the load of its run in ms of its clock."""
+    """The record that was found for a stop, and the clock of the first record of its run in ms."""
 
     record: Envelope
-    began_ms: float
+    first_ms: float
 
 
 Values = Mapping[str, Any]
@@ -165,7 +172,7 @@ def value_of(name: str, numbers: Values, other: Values, stops: Mapping[str, AtSt
 def _field(stop: str, path: str, stops: Mapping[str, AtStop]) -> Any:
     if stop not in stops:
         raise BadValue(f"the stop {stop} was not reached in this run")
-    found = list(values_at(stops[stop].record, path, stops[stop].began_ms))
+    found = list(values_at(stops[stop].record, path, stops[stop].first_ms))
     if not found:
         raise BadValue(f"the record at the stop {stop} has no {path}")
     return found[0]
@@ -179,23 +186,22 @@ def shown(name: str, value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "none"
     if name.endswith("_share"):
-        return f"{value:.1f} %"
-    if name.endswith("_ms") or name.startswith("between."):
-        return duration(float(value))
-    if isinstance(value, float):
-        return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+        return f"{digits(value)} %"
+    if name.endswith(".at_ms"):
+        return moment(value)
+    if _is_duration(name):
+        return duration(value)
+    return digits(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
-def duration(ms: float) -> str:
-    """Write a time in words: `3.15 s`, `24 ms`, `0.4 ms`."""
-    if abs(ms) >= 1000:
-        return f"{ms / 1000:.2f} s"
-    return f"{ms:.0f} ms" if abs(ms) >= 10 or ms == 0 else f"{ms:.1f} ms"
+def _is_duration(name: str) -> bool:
+    return (name.endswith("_ms") and not name.endswith(".at_ms")) or name.startswith("between.")
 
 
 def fill(text: str, value: Callable[[str], Any], missing: str | None = None) -> str:
     """Return a text with its marked values filled in.
+
+    A duration of zero before "after" or "later", or behind "after", becomes "at the same moment" or "at once".
 
     Args:
         value: returns the value of a name; raises BadValue.
@@ -203,11 +209,16 @@ def fill(text: str, value: Callable[[str], Any], missing: str | None = None) -> 
     """
 
     def replace(match: re.Match[str]) -> str:
+        before, name, behind = match.groups(default="")
         try:
-            return shown(match[1], value(match[1]))
+            found = value(name)
         except BadValue:
             if missing is None:
                 raise
-            return missing
+            return f"{before}{missing}{behind}"
+        if (before or behind) and _is_duration(name) and not micros(found):
+            words = f"{AT_ONCE}{behind}" if before else _SAME_MOMENT[behind.strip()]
+            return words[0].upper() + words[1:] if _SENTENCE_ENDS.search(text[: match.start()]) else words
+        return f"{before}{shown(name, found)}{behind}"
 
-    return MARK.sub(replace, text)
+    return _MARK_OF_TIME.sub(replace, text)

@@ -10,7 +10,6 @@ import msgspec
 
 from understudy.clusters.problems import BadValue
 from understudy.foundation.eventlog.records import Envelope
-from understudy.trials.experiments.report.timeline import load_begun_ms
 from understudy.trials.lessons.conditions import fits, holds, values_at
 from understudy.trials.lessons.document import ONE, OTHER, SIDES, Lesson, Question, Stop
 from understudy.trials.lessons.evidence import shown_at
@@ -37,7 +36,7 @@ class PreparedStop(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         record: node, incarnation and sequence number of its record; None if the run does not have it.
-        at_ms: milliseconds since the load began.
+        at_ms: milliseconds since the first record of the run.
         show: the names of the parts of the picture that prove what the text says, the most important one first.
         beside: the name of a stop of the other side that is shown beside this one; empty if there is none.
     """
@@ -262,16 +261,16 @@ def find_stops(stops: Sequence[Stop], records: Sequence[Envelope], value: Callab
     """Return the record of each stop that the records have. `stop.NAME.FIELD` may name stops found before."""
     found: dict[str, AtStop] = {}
     places: dict[str, int] = {}
-    began_ms = load_begun_ms(records)
+    first_ms = records[0].mono_ms if records else 0.0
 
     def known(name: str) -> Any:
         stop, _, path = name.removeprefix("stop.").partition(".")
         at = found.get(stop)
-        return value(name) if at is None else next(iter(values_at(at.record, path, at.began_ms)), None)
+        return value(name) if at is None else next(iter(values_at(at.record, path, at.first_ms)), None)
 
     def matches(record: Envelope, stop: Stop) -> bool:
         return record.type == stop.find and all(
-            any(fits(each, wanted, known) for each in values_at(record, path, began_ms))
+            any(fits(each, wanted, known) for each in values_at(record, path, first_ms))
             for path, wanted in stop.where.items()
         )
 
@@ -285,7 +284,7 @@ def find_stops(stops: Sequence[Stop], records: Sequence[Envelope], value: Callab
             continue
         if len(hits) >= stop.nth:
             places[stop.name] = hits[stop.nth - 1]
-            found[stop.name] = AtStop(records[places[stop.name]], began_ms)
+            found[stop.name] = AtStop(records[places[stop.name]], first_ms)
     return found
 
 
@@ -294,7 +293,7 @@ def _stop(stop: Stop, at: AtStop | None, filled: Callable[[str], str], value: Ca
     return PreparedStop(
         name=stop.name,
         record=None if record is None else (record.node, record.incarnation, record.seq),
-        at_ms=None if at is None else round(at.record.mono_ms - at.began_ms, 3),
+        at_ms=None if at is None else round(at.record.mono_ms - at.first_ms, 3),
         show=shown_at(stop, at, value),
         beside=stop.beside,
         headline=filled(stop.headline),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean, median
 from typing import Final
 
+from understudy.foundation.times import digits
 from understudy.history.plots.distribution import Dot, Group, distribution
-from understudy.history.plots.drawing import number
 from understudy.history.plots.names import short_names
 from understudy.history.plots.stacked import Bar
 from understudy.trials.lessons.sweeping import SweepRow
@@ -34,17 +34,17 @@ def _group(name: str, rows: Sequence[SweepRow]) -> Group:
         name=_called(name),
         n=len(rows),
         dots=[
-            Dot(value=row.outage_ms, run=row.run, said=f"run {short[row.run]}: {number(row.outage_ms)} ms")
+            Dot(value=row.outage_ms, run=row.run, said=f"run {short[row.run]}: {digits(row.outage_ms)} ms")
             for row in rows
         ],
         median=middle,
-        median_said=number(middle),
+        median_said=digits(middle),
     )
 
 
 def _bar(name: str, rows: Sequence[SweepRow]) -> Bar:
     means = [fmean(getattr(row, f"{part}_ms") for row in rows) for part in _PARTS]
-    return Bar(name=_called(name), parts=means, said=[*map(number, means)], total_said=f"{number(sum(means))} ms")
+    return Bar(name=_called(name), parts=means, said=[*map(digits, means)], total_said=f"{digits(sum(means))} ms")
 
 
 def _called(title: str) -> str:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from understudy.foundation.times import micros
 from understudy.history.metrics.incomplete_runs import first_evidence
 from understudy.history.metrics.metric_tables import RunMetrics
 from understudy.history.report.replay import replay_in_python
@@ -19,7 +20,6 @@ from understudy.trials.sweep.simulated import run_cell
 
 PYTHON: Final = "Python"
 _RUNS: Final = "sweep"
-_MICROS: Final = 1_000
 
 
 class SweepNotRun(Exception):
@@ -157,9 +157,5 @@ def sweep_facts(rows: Sequence[SweepRow]) -> dict[str, float]:
         **{f"median_{name}": median(getattr(row, name) for row in rows) for name in TIMES},
         "shortest_outage_ms": min(outages),
         "longest_outage_ms": max(outages),
-        "detection_share": 100 * sum(_micros(row.detection_ms) for row in rows) / sum(map(_micros, outages)),
+        "detection_share": 100 * sum(micros(row.detection_ms) for row in rows) / sum(map(micros, outages)),
     }
-
-
-def _micros(ms: float) -> int:
-    return round(ms * _MICROS)

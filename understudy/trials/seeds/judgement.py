@@ -12,6 +12,7 @@ from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.environment import Exit
 from understudy.foundation.eventlog.fences import Switch
 from understudy.foundation.eventlog.records import ControllerElected, Envelope, TaskFailed
+from understudy.foundation.times import moment
 from understudy.history.reading.sequences import RecordSequence
 
 
@@ -90,7 +91,7 @@ def unexpected_ends(cluster: SimulatedCluster, with_broken_disk: Collection[str]
         if end.is_unexpected and end.node not in with_broken_disk:
             by_cause.setdefault(repr(end.error), []).append(end)
     return [
-        f"{ends[0].node} ended at {ends[0].at_ms:.0f} ms with {cause}"
+        f"{ends[0].node} ended at {moment(ends[0].at_ms)} with {cause}"
         + (f", the first of {len(ends)}" if len(ends) > 1 else "")
         for cause, ends in by_cause.items()
     ]

@@ -23,6 +23,7 @@ from understudy.clusters.simulated.loop import BudgetExhausted, Deadlock
 from understudy.clusters.simulated.randomness import derived
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.fences import SWITCHES, Switch
+from understudy.foundation.times import duration
 from understudy.trials.seeds.client_load import (
     CLEANER_SETTINGS,
     COMPACTED_PARTITIONS,
@@ -91,7 +92,7 @@ class SeedReport:
             f"{len(self.plan.actions)} client actions, {self.judgement.elections} controller elections, "
             f"{self.transactions} transactions, {self.judgement.records} records, "
             f"{self.acknowledged} records of producers acknowledged, "
-            f"settled {self.settled_after_ms:.0f} ms after the last fault"
+            f"after the last fault it settled in {duration(self.settled_after_ms)}"
         )
         if not self.problems:
             return head

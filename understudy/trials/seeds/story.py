@@ -4,7 +4,7 @@
 
     cluster brokers=3 seed=1
     ----
-       0.000  = controller 1 epoch 1; no topics
+       0.000 s  = controller 1 epoch 1; no topics
 
     kill controller
     advance 8s
@@ -13,9 +13,9 @@
 
 A story consists of blocks, separated by empty lines. A block has its commands, one per line, a line of dashes, and the
 transcript: a line for each record that the nodes wrote to their event logs meanwhile (see `story_sentences`), and the
-state of the cluster after the block. The block that starts the cluster has only the state. Times are seconds of virtual
-time since the start. `tests/stories` compares each transcript with the one in the file. The format follows the
-interaction tests of etcd-io/raft.
+state of the cluster after the block. The block that starts the cluster has only the state. Times count from the first
+record, which is written at the start of virtual time. `tests/stories` compares each transcript with the one in the
+file. The format follows the interaction tests of etcd-io/raft.
 
 Commands:
     cluster brokers=N seed=N [racks=a,b,c] [rebalance=on]
@@ -51,6 +51,7 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.simulated.broker import SimulatedBroker
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.clusters.simulated.zookeeper import LostAnswer
+from understudy.foundation.times import moment
 from understudy.history.reading.lines import decode_record
 from understudy.trials.seeds.story_sentences import story_sentence
 
@@ -191,7 +192,7 @@ class _Player:
             record = decode_record(line)
             sentence = story_sentence(record)
             if sentence is not None:
-                yield f"{record.mono_ms / 1000:8.3f}  {record.node:<9}  {sentence}"
+                yield f"{moment(record.mono_ms):>10}  {record.node:<9}  {sentence}"
 
     def _state(self) -> str:
         """Return the last line of a transcript: the controller, and the leader and ISR of every partition."""
@@ -203,7 +204,7 @@ class _Player:
         ]
         controller = znodes.controller_id()
         epoch = znodes.controller_epoch()
-        return f"{self._cluster.now_ms / 1000:8.3f}  = controller {controller} epoch {epoch}; " + (
+        return f"{moment(self._cluster.now_ms):>10}  = controller {controller} epoch {epoch}; " + (
             "leaders (ISR): " + ", ".join(states) if states else "no topics"
         )
 

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
 from understudy.checks.partition_clients import ClientCounts
+from understudy.foundation.times import duration
 from understudy.trials.soak.plan import BoundStep, PlannedFault, Situation, next_fault
 from understudy.trials.soak.profiles import PROFILES
 from understudy.trials.soak.totals import FaultRecord, Measures, MinuteRecord, SoakTotals, minute_line
@@ -240,7 +241,7 @@ class Soak:
                 ) from None
             return False
         self._refused_in_a_row = 0
-        lasts = "" if step.lasts_ms is None else f" for {step.lasts_ms:,.0f} ms"
+        lasts = "" if step.lasts_ms is None else f" for {duration(step.lasts_ms)}"
         self._report(f"  fault {totals.fault_number}: {step.verb} {_target(step)}{lasts}", False)
         if step.lasts_ms is not None:
             self._to_undo.append((self._world.now_ms() + step.lasts_ms, step))
@@ -264,7 +265,7 @@ class Soak:
         deadline_ms = self._world.now_ms() + self._settle_ms
         while why := self._world.unsettled():
             if self._world.now_ms() >= deadline_ms:
-                bound = f"within {self._settle_ms / 1000:g} s"
+                bound = f"within {duration(self._settle_ms)}"
                 raise _Ended(otherwise, f"the cluster has not settled {bound} {when}: {why}")
             self._tick()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from understudy.clusters.values import duration
+from understudy.clusters.values import written_duration
 from understudy.trials.soak.plan import ZOOKEEPER_TARGET
 from understudy.trials.soak.totals import ClusterShape, FaultRecord
 
@@ -48,11 +48,11 @@ def experiment_file(
         "cluster:",
         f"  brokers: {shape.brokers}",
         *([f"  racks: [{', '.join(shape.racks)}]"] if shape.racks else []),
-        f"  session: {duration(float(shape.session_ms))}",
+        f"  session: {written_duration(float(shape.session_ms))}",
         f"  topics: [{topic}]",
         "load: {producers: 2, consumers: 1, rate: 20, acks: all}",
         *(["steps:", *steps] if steps else ["steps: []"]),
-        f"lasts: {duration(BEGIN_MS + 60_000.0 * (last - first + 1))}",
+        f"lasts: {written_duration(BEGIN_MS + 60_000.0 * (last - first + 1))}",
         "expect:",
         "  always: [all-safety]",
         f"  within: {{L1: {_SETTLE}, L2: {_SETTLE}, L3: {_SETTLE}}}",

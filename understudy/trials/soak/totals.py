@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from understudy.checks.partition_clients import ClientCounts
+from understudy.foundation.times import duration
 from understudy.history.writing import counted
 
 STATE_VERSION: Final = 1
@@ -109,7 +110,7 @@ def minute_line(minute: MinuteRecord) -> str:
         _faults(minute.faults),
         f"{clients.acknowledged:,} acknowledged",
         _errors(clients),
-        f"longest gap {clients.gap_ms:,.0f} ms",
+        f"longest gap {duration(clients.gap_ms)}",
         counted(minute.controller_changes, "controller change"),
         counted(minute.leader_elections, "leader election"),
     ]
@@ -123,7 +124,7 @@ def total_lines(totals: SoakTotals) -> list[str]:
         f"{counted(totals.minutes, 'minute')} in {counted(totals.sessions, 'session')}: {_faults(totals.faults)}",
         f"clients: {clients.acknowledged:,} acknowledged, {clients.lost:,} lost, {clients.repeated:,} twice, "
         f"{clients.unknown:,} unknown, {clients.refused:,} refused, {clients.read:,} read; {_errors(clients)}; "
-        f"longest gap {clients.gap_ms:,.0f} ms",
+        f"longest gap {duration(clients.gap_ms)}",
         f"cluster: {counted(totals.controller_changes, 'controller change')}, "
         f"{counted(totals.leader_elections, 'leader election')}",
     ]

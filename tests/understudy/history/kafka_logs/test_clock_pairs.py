@@ -206,7 +206,7 @@ def test_a_clock_that_does_not_fit_is_moved_into_its_bounds() -> None:
     found = clocks.of(TWO)
     assert found is not None
     assert all(abs(point.offset_us + 8_000_000) <= 1_000 for point in found.clock.points)
-    assert "-8,000.0 ms ± 51." in str(found)
+    assert "−8,000.0 ms ± 51." in str(found)
     assert str(found).endswith("2 pairs; these are few; this wall clock is wrong, or the others are")
 
 

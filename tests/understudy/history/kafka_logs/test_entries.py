@@ -60,7 +60,7 @@ def test_lines_that_are_out_of_order_by_a_moment_keep_their_order(tmp_path: Path
 
 def test_a_clock_that_goes_back_is_refused_with_file_and_line(tmp_path: Path) -> None:
     file = log(tmp_path / "controller.log", line("12:00:05,000"), "\tat a.B\n", line("12:00:03,000"))
-    with pytest.raises(LogError, match=rf"{file}:3: the clock goes back by 2\.000 s; expected files of one broker"):
+    with pytest.raises(LogError, match=rf"{file}:3: the clock goes back by 2 s; expected files of one broker"):
         read(file)
 
 
@@ -69,7 +69,7 @@ def test_the_end_of_summer_time_is_no_clock_that_goes_back(tmp_path: Path) -> No
     file = log(tmp_path / "controller.log", line("02:59:59,000", day=day), line("02:00:00,000", day=day))
     first, second = read(file, zone="Europe/Berlin")
     assert second.ms - first.ms == 1_000
-    with pytest.raises(LogError, match="goes back by 3,599"):
+    with pytest.raises(LogError, match=r"goes back by 1\.00 h"):
         read(file)
 
 

@@ -280,7 +280,7 @@ def test_two_containers_with_the_same_broker_at_the_same_time_are_refused(tmp_pa
     file = tmp_path / "pasted.txt"
     file.write_text(compose({"east-1": lines, "west-1": lines}))
     (source,) = log_sources([(None, file)], LinePattern()).sources
-    with pytest.raises(LogError, match=r"the clock goes back by 5\.000 s in the lines of west-1"):
+    with pytest.raises(LogError, match=r"the clock goes back by 5 s in the lines of west-1"):
         list(source.entries(LinePattern()))
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.times import micros
 from understudy.history.metrics.doubt import COUNTS, is_upper_bound
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
 from understudy.history.metrics.metrics import measure_records
@@ -23,7 +24,6 @@ from understudy.history.reading.clocks import Incarnation
 from understudy.history.reading.missing import NO_END, NO_INCARNATION, NO_LOG, NO_RECORDS, MissingRecords
 from understudy.history.reading.reader import find_files, read, read_lines
 from understudy.history.reading.run_builder import run_records_of
-from understudy.history.reading.run_records import micros
 from understudy.trials.seeds.seeds import run_seed
 
 LATE = 10**15

@@ -10,12 +10,12 @@ import pytest
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from understudy.foundation.eventlog.records import EventEnded, EventQueued, EventStarted, FaultInjected
+from understudy.foundation.times import micros
 from understudy.history.metrics.metric_tables import RunMetrics, Table
 from understudy.history.metrics.metrics import measure_records, nearest_rank
 from understudy.history.metrics.row_tables import ROW_TABLES, EventRow, FaultRow, LeadershipRow, RequestRow, rows
 from understudy.history.reading.reader import read_lines
 from understudy.history.reading.run_builder import run_records_of
-from understudy.history.reading.run_records import micros
 
 R = TypeVar("R", bound=Table)
 

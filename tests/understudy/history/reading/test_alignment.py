@@ -30,6 +30,7 @@ from understudy.foundation.eventlog.records import (
     ResponseSent,
     RunDescribed,
 )
+from understudy.foundation.times import micros
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.metrics import measure
 from understudy.history.reading.clock_evidence import EVIDENCE, MOST_STRETCHES, ClockEvidence, Stretches
@@ -37,7 +38,6 @@ from understudy.history.reading.clocks import MESSAGES, REFERENCE, STARTS, WALL_
 from understudy.history.reading.findings import CLOCKS_CONTRADICT, WALL_CLOCK_DIFFERS
 from understudy.history.reading.lines import decode_record
 from understudy.history.reading.reader import read, read_lines
-from understudy.history.reading.run_records import micros
 from understudy.history.report.growing_logs import GrowingLogs
 from understudy.history.report.replay import replay_in_python
 
@@ -118,7 +118,7 @@ def test_a_machine_that_exchanges_nothing_is_bounded_by_zxids() -> None:
     at_us = round(quiet.at(1_020.0) * 1000)
     assert abs(clock.time_us(at_us) - 1_020_000) <= clock.within_us(at_us) < 12_000
     assert [finding.what for finding in reading.findings if finding.kind == WALL_CLOCK_DIFFERS] == [
-        "broker-2 incarnation 1: -90.0 s"
+        "broker-2 incarnation 1: −90.0 s"
     ]
 
 

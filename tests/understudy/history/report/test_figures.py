@@ -46,7 +46,7 @@ def page_of(*runs: RunMetrics) -> list[str]:
     ],
 )
 def test_a_figure_has_no_more_digits_than_its_uncertainty_justifies(value: float, within: float, shown: str) -> None:
-    assert Figures().within(value, within, 3) == shown
+    assert Figures().within(value, within) == shown
 
 
 def test_times_are_aligned_by_their_units() -> None:
@@ -62,8 +62,8 @@ def test_the_page_of_a_run_without_the_log_of_its_second_controller_has_signs_at
         "  records of broker-2 are missing; figures that depend on them have a sign",
         "  ≥ at least; ? may be larger, smaller or another",
     ]
-    assert "Controllers: ≥ 1; 200.0 ms ? without one" in page
-    assert "  epoch   1  broker 1   from   0.210 s until 8.000 s: stop ?      ready after 20.0 ms" in page
+    assert "Controllers: ≥ 1; 200 ms ? without one" in page
+    assert "  epoch   1  broker 1   from   0.210 s until 8.000 s: stop ?      ready after 20 ms" in page
 
 
 def test_the_time_without_a_controller_is_at_most_what_is_on_record() -> None:
@@ -71,7 +71,7 @@ def test_the_time_without_a_controller_is_at_most_what_is_on_record() -> None:
     run = run_records_of(record for record in records if record.node != "broker-2")
     missing = [MissingRecords(0, run.signs.last_us, "broker-2", 0, NO_LOG, "it was removed", "broker-1/1#1")]
     page = page_of(measure_records("run-1", run, missing))
-    assert "Controllers: ≥ 1; ≤ 4,300.0 ms without one" in page
+    assert "Controllers: ≥ 1; ≤ 4.3 s without one" in page
     assert "  ≥ at least; ≤ at most, up to the end on record; ? may be larger, smaller or another" in page
 
 
@@ -82,11 +82,11 @@ def test_a_failover_over_several_machines_is_shown_with_its_uncertainty() -> Non
     page = page_of(msgspec.structs.replace(run, failovers=(closer,)))
     place = next(number for number, line in enumerate(page) if line.startswith("Failover"))
     assert page[place : place + 6] == [
-        "Failover to epoch 2: broker 1 → 2 (kill, noticed by broker-3), 3,050 ± 15 ms without a controller",
+        "Failover to epoch 2: broker 1 → 2 (kill, noticed by broker-3), 3.05 s ± 14.2 ms without a controller",
         "  detection   3,000.0 ± 1.4 ms    ███████████████████████████████",
         "  election            < 2.9 ms    ▏",
         "  takeover           40.000 ms    ▍                               2 partitions, 2 brokers",
-        "    of which reading 10.0 ms, deciding 25.0 ms, writing 5.0 ms",
+        "    of which reading 10 ms, deciding 25 ms, writing 5 ms",
         "  propagation        30.000 ms ?  ▎                               2 requests, none unanswered",
     ]
     assert "  ? may be larger, smaller or another; ± by the clocks of several machines" in page

@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from understudy.clusters.problems import BadValue
-from understudy.trials.lessons.measurements import duration, fill, shown
+from understudy.trials.lessons.measurements import fill, shown
 from understudy.trials.lessons.prepared_lesson import PreparedQuestion
-
-
-@pytest.mark.parametrize(
-    ("ms", "words"), [(0, "0 ms"), (0.44, "0.4 ms"), (24.3, "24 ms"), (3_154.2, "3.15 s"), (-64.0, "-64 ms")]
-)
-def test_times_have_their_unit(ms: float, words: str) -> None:
-    assert duration(ms) == words
 
 
 @pytest.mark.parametrize(
@@ -23,7 +16,10 @@ def test_times_have_their_unit(ms: float, words: str) -> None:
         ("stop.a.isr", (1, 3), "1, 3"),
         ("stop.a.isr", (), "none"),
         ("detection_share", 98.42, "98.4 %"),
-        ("between.a.b", 5.0, "5.0 ms"),
+        ("between.a.b", 5.0, "5 ms"),
+        ("stop.a.queued_ms", 3_154.2, "3.15 s"),
+        ("stop.a.at_ms", 3_154.2, "3.154 s"),
+        ("controllers", 1.5, "1.5"),
         ("stop.a.why", "offline", "offline"),
     ],
 )
@@ -41,6 +37,23 @@ def test_a_text_is_filled_and_a_missing_value_is_an_error_or_a_sign() -> None:
     assert fill("after {outage_ms}", value, "…") == "after …"
     with pytest.raises(BadValue, match="outage_ms"):
         fill("after {outage_ms}", value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It answers {between.a.b} after the election.", "It answers at the same moment as the election."),
+        ("{between.a.b} after the election it answers.", "At the same moment as the election it answers."),
+        ("It is there. {between.a.b} later it answers.", "It is there. At the same moment it answers."),
+        ("It answers after {between.a.b}.", "It answers at once."),
+        ("After {between.a.b} it answers.", "At once it answers."),
+        ("It took {between.a.b}.", "It took 0 ms."),
+        ("It answers {between.a.c} after the election.", "It answers 2.4 ms after the election."),
+        ("It answers after {between.a.c}.", "It answers after 2.4 ms."),
+    ],
+)
+def test_no_time_after_something_is_the_same_moment(text: str, words: str) -> None:
+    assert fill(text, {"between.a.b": 4.5e-13, "between.a.c": 2.4}.__getitem__) == words
 
 
 def question(**changes: object) -> PreparedQuestion:

@@ -1,6 +1,7 @@
 /** The page of a class on a phone: the step of the class, its question, and what the class has answered. */
 
 import { byId, h, marked, setAttribute, setText } from "./dom.js";
+import { digits } from "./words.js";
 
 const AGAIN_MS = 3000;
 
@@ -153,7 +154,7 @@ function judged({ choices: all, unit }, { right }) {
   if (now.is_right === true) {
     return [h("p.right", {}, "✓ That is right.")];
   }
-  const wanted = all.length > 0 ? marked(all[right.value]) : [`${short(right.value)} ${unit}`];
+  const wanted = all.length > 0 ? marked(all[right.value]) : [`${digits(right.value)} ${unit}`];
   return [h(now.yours === null ? "p" : "p.wrong", {}, now.yours === null ? "It is: " : "✗ It is: ", ...wanted)];
 }
 
@@ -173,12 +174,8 @@ function bars(all, { counts, answered, right }) {
 
 function numbers(unit, { median }) {
   const yours = now.yours === null ? [] : [h("p", {}, "Your answer: ", h("b", {}, `${now.yours} ${unit}`))];
-  const middle = median === null ? [] : [h("p", {}, "Median of the class: ", h("b", {}, `${short(median)} ${unit}`))];
+  const middle = median === null ? [] : [h("p", {}, "Median of the class: ", h("b", {}, `${digits(median)} ${unit}`))];
   return [...yours, ...middle];
-}
-
-function short(number) {
-  return Number(number.toPrecision(3)).toLocaleString("en");
 }
 
 function paragraphs(text) {

@@ -14,6 +14,7 @@ from typing import Final
 
 from understudy.clusters.nearest_word import did_you_mean
 from understudy.clusters.values import OF_USERS, Trigger
+from understudy.foundation.times import moment
 from understudy.testing.simulated_tests.arguments import BadArguments
 from understudy.testing.simulated_tests.faults.fault_kinds import KINDS, PROFILES, mean_gaps_ms
 from understudy.trials.experiments.language.actions import Action
@@ -55,8 +56,8 @@ class Fault:
     injected_ms: float = field(default=0.0, compare=False)
 
     def __str__(self) -> str:
-        moment = f"{self.at_ms / 1000:8.3f} s" + ("" if self.when is None else f" after {self.when}")
-        return f"{moment}  {self.words}"
+        when = "" if self.when is None else f" after {self.when}"
+        return f"{moment(self.at_ms):>10}{when}  {self.words}"
 
     @property
     def words(self) -> str:

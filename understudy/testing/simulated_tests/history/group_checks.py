@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from understudy.checks.client_history import ClientHistory, Poll, PollsReadOn
 from understudy.checks.facts import name_of
+from understudy.foundation.times import moment
 from understudy.testing.simulated_tests.history import history_words as words
 from understudy.testing.simulated_tests.history.history_checks import Evidence
 from understudy.testing.simulated_tests.history.wire_records import (
@@ -156,14 +157,14 @@ def _out_of_order(before: Delivered | Processed, after: Delivered | Processed) -
     if isinstance(after, Processed):
         return (
             f"{name}: {after.process}/{after.incarnation} has processed offset {after.offset} at "
-            f"{words.at(after.at_ms)}, after offset {before.offset} at {words.at(_time_of(before))}"
+            f"{moment(after.at_ms)}, after offset {before.offset} at {moment(_time_of(before))}"
         )
     text = (
         f"{name}: {reader(after)} was given offset {after.offset}, the {words.content(after)}, at "
-        f"{words.at(after.received_ms)}, after offset {before.offset} at {words.at(_time_of(before))}"
+        f"{moment(after.received_ms)}, after offset {before.offset} at {moment(_time_of(before))}"
     )
     if after.fetch_offset <= before.offset:
-        text += f": it has fetched again from offset {after.fetch_offset} on at {words.at(after.sent_ms)}"
+        text += f": it has fetched again from offset {after.fetch_offset} on at {moment(after.sent_ms)}"
     return text
 
 
@@ -209,7 +210,7 @@ def _not_reached(group: GroupEvidence, partition: Partition, record: LogRecord) 
     place = partition, record.offset
     if place in group.delivered:
         given = group.delivered[place][-1]
-        text = f"was delivered to {reader(given)} at {words.at(given.received_ms)}, and was never marked as processed"
+        text = f"was delivered to {reader(given)} at {moment(given.received_ms)}, and was never marked as processed"
     else:
         text = f"was never delivered to a member of {group.group}, {_progress(group, partition)}"
     passing = next((each for each in _commits(group, partition) if each.offset > record.offset), None)
@@ -220,13 +221,13 @@ def _progress(group: GroupEvidence, partition: Partition) -> str:
     offsets = [offset for each, offset in group.delivered if each == partition]
     if offsets:
         last = group.delivered[partition, max(offsets)][-1]
-        return f"which was given offset {last.offset} as the last one, at {words.at(last.received_ms)}"
+        return f"which was given offset {last.offset} as the last one, at {moment(last.received_ms)}"
     assigned = [each for each in group.evidence.assigned if each.group == group.group and partition in each.partitions]
     if not assigned:
         return "which was given nothing of the partition: no member was assigned it"
     return (
         f"which was given nothing of the partition, although {assigned[-1].client}, member {assigned[-1].member}, was "
-        f"assigned it in generation {assigned[-1].generation} at {words.at(assigned[-1].at_ms)}"
+        f"assigned it in generation {assigned[-1].generation} at {moment(assigned[-1].at_ms)}"
     )
 
 
@@ -242,15 +243,14 @@ def processed_twice(group: GroupEvidence, topic: str | None) -> list[str]:
             continue
         if name in group.marked_topics:
             times = [
-                f"by {each.process}/{each.incarnation} at {words.at(each.at_ms)}"
-                for each in group.marked.get(place, ())
+                f"by {each.process}/{each.incarnation} at {moment(each.at_ms)}" for each in group.marked.get(place, ())
             ]
         elif len(given) == 1:
             continue
         else:
             times = [
-                f"by {reader(each)}, which was given it at {words.at(each.received_ms)} and has sent the commit of "
-                f"offset {commit.offset} at {words.at(commit.sent_ms)} ({words.outcome(commit)})"
+                f"by {reader(each)}, which was given it at {moment(each.received_ms)} and has sent the commit of "
+                f"offset {commit.offset} at {moment(commit.sent_ms)} ({words.outcome(commit)})"
                 for each, commit in _processed_by_commits(group, given)
             ]
         if len(times) > 1:
@@ -331,10 +331,10 @@ def _too_early(group: GroupEvidence, partition: Partition, early: Sequence[LogRe
     place = partition, first.offset
     if partition[0] in group.marked_topics and place in group.marked:
         mark = group.marked[place][0]
-        return f"{text}: {mark.process}/{mark.incarnation} has processed it at {words.at(mark.at_ms)}"
+        return f"{text}: {mark.process}/{mark.incarnation} has processed it at {moment(mark.at_ms)}"
     if place in group.delivered:
         given = group.delivered[place][0]
-        text += f": it was delivered to {reader(given)} at {words.at(given.received_ms)}"
+        text += f": it was delivered to {reader(given)} at {moment(given.received_ms)}"
         return text + (", and never marked as processed" if partition[0] in group.marked_topics else "")
     return f"{text}: it never was"
 
@@ -347,6 +347,6 @@ def _commits(group: GroupEvidence, partition: Partition) -> list[Commit]:
 def _commit(commit: Commit) -> str:
     who = f"{commit.client}, member {commit.member}" if commit.member else str(commit.client)
     return (
-        f"offset {commit.offset} was committed for {commit.group} by {who} at {words.at(commit.sent_ms)} "
+        f"offset {commit.offset} was committed for {commit.group} by {who} at {moment(commit.sent_ms)} "
         f"({words.outcome(commit)})"
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from understudy.foundation.records.record import Header
+from understudy.foundation.times import moment
 from understudy.testing.simulated_tests.history.wire_records import (
     NO_ANSWER,
     NO_ERROR,
@@ -28,11 +29,6 @@ def listed(what: str, findings: Sequence[str]) -> str:
     return "\n".join([*lines, f"  … and {left} more"] if left > 0 else lines)
 
 
-def at(ms: float) -> str:
-    """Return a virtual time in seconds."""
-    return f"{ms / 1000:.3f} s"
-
-
 def short(value: bytes | None) -> str:
     if value is None:
         return "null"
@@ -53,7 +49,7 @@ def content(each: Sent | Delivered | LogRecord) -> str:
 
 def attempt(sent: Sent) -> str:
     """Return which attempt it is, who made it, when, and with which outcome."""
-    text = f"attempt {sent.attempt} of {sent.client} to {sent.broker} with acks={_acks(sent)} at {at(sent.sent_ms)}"
+    text = f"attempt {sent.attempt} of {sent.client} to {sent.broker} with acks={_acks(sent)} at {moment(sent.sent_ms)}"
     if sent.producer_id >= 0:
         text += f", producer id {sent.producer_id}, epoch {sent.producer_epoch}, sequence number {sent.sequence}"
     return f"{text}: {outcome(sent)}"
@@ -64,13 +60,13 @@ def outcome(sent: Sent | Commit) -> str:
     if sent.ended_ms is None:
         return "without an answer"
     if sent.error == NO_ANSWER:
-        return f"its connection ended at {at(sent.ended_ms)}, without an answer"
+        return f"its connection ended at {moment(sent.ended_ms)}, without an answer"
     if isinstance(sent, Sent) and sent.is_acknowledged:
         offset = f" at offset {sent.offset}" if sent.offset >= 0 else f" by {sent.error}, without an offset"
-        return f"acknowledged{offset} at {at(sent.ended_ms)}"
+        return f"acknowledged{offset} at {moment(sent.ended_ms)}"
     if sent.error == NO_ERROR:
-        return f"acknowledged at {at(sent.ended_ms)}"
-    return f"answered with {sent.error} at {at(sent.ended_ms)}"
+        return f"acknowledged at {moment(sent.ended_ms)}"
+    return f"answered with {sent.error} at {moment(sent.ended_ms)}"
 
 
 def attempts(sent: Sequence[Sent]) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from understudy.foundation.cluster.errors import Errors, error_name
 from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
+from understudy.foundation.times import moment
 from understudy.foundation.wire.codec import decode
 from understudy.foundation.wire.errors import WireError
 from understudy.foundation.wire.framing import FrameReader
@@ -104,7 +105,7 @@ class Decoder:
             try:
                 self._request(connection, frame, at_ms)
             except _UNREADABLE as error:
-                self._note_unreadable(connection, f"a request at {at_ms:.0f} ms", error)
+                self._note_unreadable(connection, f"a request at {moment(at_ms)}", error)
 
     def bytes_received(self, number: int, data: bytes, at_ms: float) -> None:
         connection = self._connections[number]
@@ -117,7 +118,7 @@ class Decoder:
                 _, answer = decode_response(request.api, request.version, frame)
                 self._answer(connection, request, answer, at_ms)
             except _UNREADABLE as error:
-                self._note_unreadable(connection, f"the answer to {request.api.name} at {at_ms:.0f} ms", error)
+                self._note_unreadable(connection, f"the answer to {request.api.name} at {moment(at_ms)}", error)
 
     def closed(self, number: int, at_ms: float) -> None:
         """End the requests that have no answer: their records may be sent again."""

@@ -57,7 +57,7 @@ def report(outcome: Outcome, shrunk: Shrunk, last: Outcome | None, *, replay: st
     lines += [outcome.crash_point] if outcome.crash_point else []
     lines += ["", f"replay it:  {replay}", "", *_faults(shrunk, outcome, last)]
     if last is not None and last.story:
-        times = "times are virtual seconds since the run began"
+        times = "times count from its first record"
         left_out = f", and {last.left_out} lines that matter less are left out" if last.left_out else ""
         lines += ["", f"what happened in this run; {times}{left_out}:", *last.story]
     if last is not None and shown is None:

@@ -12,6 +12,7 @@ import msgspec
 from understudy.clusters.virtual.world import LogLine
 from understudy.foundation.eventlog import records
 from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.times import moment
 from understudy.testing.simulated_tests.history.wire_history import WireHistory
 from understudy.testing.simulated_tests.history.wire_records import NO_ANSWER, NO_ERROR, Assigned, Commit, Sent
 from understudy.testing.simulated_tests.outcome import Problem
@@ -83,8 +84,8 @@ class StoryLine:
         text = self.text.partition("\n")[0]
         if len(text) > _MOST_TEXT:
             text = f"{text[:_MOST_TEXT]}…"
-        more = f" (and {self.more} more like it until {self.until_ms / 1000:.3f} s)" if self.more else ""
-        return f"{self.at_ms / 1000:9.3f} s  {self.who:<10}  {text}{more}"
+        more = f" (and {self.more} more like it until {moment(self.until_ms)})" if self.more else ""
+        return f"{moment(self.at_ms):>11}  {self.who:<10}  {text}{more}"
 
 
 @dataclass(frozen=True, slots=True)

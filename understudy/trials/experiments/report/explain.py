@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from understudy.clusters.values import CountRange, Span, duration
+from understudy.clusters.values import CountRange, Span, written_duration
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.history.writing import ordinal
 from understudy.trials.experiments.language.action_table import ACTIONS, TARGETS
@@ -158,7 +158,7 @@ def _value_text(value: Any) -> str:
         case TopicPartition():
             return f"{value.topic}/{value.partition}"
         case float():
-            return duration(value) if value >= 0 else f"-{duration(-value)}"
+            return written_duration(value) if value >= 0 else f"-{written_duration(-value)}"
         case tuple() if not isinstance(value, Span | CountRange):
             return " and ".join(map(_value_text, value))
     return str(value)

@@ -6,13 +6,14 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from understudy.clusters.values import duration
+from understudy.foundation.times import moment
 from understudy.history.metrics.metric_tables import PHASES, Failover
 from understudy.history.picture_parts import link_with
 from understudy.history.report.figures import Figures
 from understudy.history.writing import Html, counted, element, joined, note, page, table
 from understudy.trials.experiments.report.verdict import Expected, Status, StepDone, Verdict
 
+BEGINS = "the load begins, from which times of steps count"
 _HEAD = ("expectation", "when", "verdict", "seen")
 
 
@@ -35,7 +36,7 @@ def html_page(verdict: Verdict, *, run_page: str = "", folder: str = "RUN") -> s
         *([element("p", element("b", "Question."), f" {verdict.question}")] if verdict.question else []),
         element("h2", "What happened"),
         _link(run_page, folder),
-        table(("step", "broker", "done", "ended", ""), map(_step, verdict.steps)),
+        table(("step", "broker", "done", "ended", ""), [_begin(verdict), *map(_step, verdict.steps)]),
         element("h2", "What was expected"),
         *_expectations(verdict, run_page),
         element("h2", "Where the milliseconds went"),
@@ -63,9 +64,17 @@ def _link(run_page: str, folder: str) -> Html:
     return element("p", way, " which broker was up, paused or controller, and every election and fault.")
 
 
+def _begin(verdict: Verdict) -> Sequence[str]:
+    return BEGINS, "", moment(verdict.timeline.from_ms), "", ""
+
+
 def _step(step: StepDone) -> Sequence[str]:
     failure = element("span", step.failure, class_="violated") if step.failure else ""
-    return step.text, ", ".join(map(str, step.brokers)), _time(step.done_ms), _time(step.ended_ms), failure
+    return step.text, ", ".join(map(str, step.brokers)), _moment(step.done_ms), _moment(step.ended_ms), failure
+
+
+def _moment(ms: float | None) -> str:
+    return "" if ms is None else moment(ms)
 
 
 def _expectations(verdict: Verdict, run_page: str) -> Iterator[Html]:
@@ -123,10 +132,4 @@ def _phase(failover: Failover, column: str, figures: Figures) -> str:
     ms: float | None = getattr(failover, column)
     if ms is None:
         return ""
-    if getattr(failover, f"{column.removesuffix('_ms')}_within_ms", None):
-        return figures.ms(failover, column)
-    return figures.text(_time(ms), failover, column)
-
-
-def _time(ms: float | None) -> str:
-    return "" if ms is None else duration(round(ms, 1 if ms < 100 else 0))
+    return figures.duration(failover, column)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -22,6 +23,7 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.history.reading.missing import NOT_ENDED, find_missing
 from understudy.history.reading.run_builder import run_records_of
+from understudy.history.reading.run_records import millis
 
 LOAD_BEGUN = "the load has begun"
 """The step that an engine records when the time of an experiment begins."""
@@ -39,10 +41,12 @@ _AFTER = {
 }
 """The state of a broker after a fault."""
 _TESTBEDS = ("testbed", "simulator")
+_Timed: TypeAlias = tuple[float, Envelope]
+"""A record, after its time since the first one in ms."""
 
 
 class TimelineSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """A state of a broker from one time to another, in ms since the load began."""
+    """A state of a broker from one time to another, in ms since the first record of the run."""
 
     state: str
     """`running`, `paused`, `isolated`, `down`, `starting`, `stopping`, or `controller N` at controller epoch N."""
@@ -51,7 +55,7 @@ class TimelineSpan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineGap(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch in which records of a node are missing, in ms since the load began."""
+    """A stretch in which records of a node are missing, in ms since the first record of the run."""
 
     from_ms: float
     to_ms: float
@@ -70,7 +74,7 @@ class TimelineMoment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """The states of every broker, by name, and what happened.
+    """The states of every broker, by name, and what happened, from the moment at which the load began.
 
     A state or a reign in a stretch of `missing` is the last one on record.
     """
@@ -87,28 +91,29 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 def timeline(records: Mapping[str, Sequence[Envelope]]) -> Timeline:
     """Build the timeline of a run from the records of each node."""
     ordered = sorted((record for each in records.values() for record in each), key=lambda record: record.mono_ms)
-    began_ms = load_begun_ms(ordered)
-    end_ms = ordered[-1].mono_ms - began_ms if ordered else 0.0
+    first_ms = ordered[0].mono_ms if ordered else 0.0
+    begun_ms = _load_begun_ms(ordered) - first_ms
+    timed = [(record.mono_ms - first_ms, record) for record in ordered]
+    end_ms = timed[-1][0] if timed else 0.0
     brokers = sorted(name for name in records if name.startswith("broker-"))
     return Timeline(
-        from_ms=0.0,
+        from_ms=begun_ms,
         to_ms=end_ms,
-        states={broker: tuple(_states(broker, ordered, began_ms, end_ms)) for broker in brokers},
-        reigns={broker: tuple(_reigns(broker, ordered, began_ms, end_ms)) for broker in brokers},
-        moments=tuple(moment for record in ordered if (moment := _moment(record, began_ms)) and moment.at_ms >= 0),
-        missing=_missing(ordered, began_ms),
+        states={broker: tuple(_states(broker, timed, begun_ms, end_ms)) for broker in brokers},
+        reigns={broker: tuple(_reigns(broker, timed, begun_ms, end_ms)) for broker in brokers},
+        moments=tuple(found for at_ms, record in timed if at_ms >= begun_ms and (found := _moment(record, at_ms))),
+        missing=_missing(ordered),
     )
 
 
-def _missing(ordered: Sequence[Envelope], began_ms: float) -> dict[str, tuple[TimelineGap, ...]]:
+def _missing(ordered: Sequence[Envelope]) -> dict[str, tuple[TimelineGap, ...]]:
     """Return the stretches of each node. That the testbed has not ended its log yet is none."""
-    first_ms = ordered[0].mono_ms - began_ms if ordered else 0.0
     found: dict[str, list[TimelineGap]] = {}
     for each in find_missing(run_records_of(ordered)):
         if each.kind != NOT_ENDED:
             gap = TimelineGap(
-                from_ms=first_ms + each.from_us / 1000,
-                to_ms=first_ms + each.until_us / 1000,
+                from_ms=millis(each.from_us),
+                to_ms=millis(each.until_us),
                 evidence=each.evidence,
                 witness=each.witness,
             )
@@ -116,7 +121,7 @@ def _missing(ordered: Sequence[Envelope], began_ms: float) -> dict[str, tuple[Ti
     return {node: tuple(gaps) for node, gaps in sorted(found.items())}
 
 
-def load_begun_ms(records: Iterable[Envelope]) -> float:
+def _load_begun_ms(records: Iterable[Envelope]) -> float:
     """Return when the load began, by the monotonic clock; the time of the first record if no record says it."""
     first_ms = math.inf
     for record in records:
@@ -126,13 +131,13 @@ def load_begun_ms(records: Iterable[Envelope]) -> float:
     return first_ms if first_ms < math.inf else 0.0
 
 
-def _states(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: float) -> Iterator[TimelineSpan]:
-    state, since_ms = "running", 0.0
-    for record in ordered:
+def _states(broker: str, timed: Iterable[_Timed], begun_ms: float, end_ms: float) -> Iterator[TimelineSpan]:
+    state, since_ms = "running", begun_ms
+    for record_ms, record in timed:
         after = _state_after(broker, record)
         if after is None or after == state:
             continue
-        at_ms = max(0.0, record.mono_ms - began_ms)
+        at_ms = max(begun_ms, record_ms)
         if at_ms > since_ms:
             yield TimelineSpan(state=state, from_ms=since_ms, to_ms=at_ms)
         state, since_ms = after, at_ms
@@ -152,10 +157,10 @@ def _state_after(broker: str, record: Envelope) -> str | None:
     return None
 
 
-def _reigns(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: float) -> Iterator[TimelineSpan]:
-    epoch, since_ms = 0, 0.0
-    for record in ordered:
-        at_ms = max(0.0, record.mono_ms - began_ms)
+def _reigns(broker: str, timed: Iterable[_Timed], begun_ms: float, end_ms: float) -> Iterator[TimelineSpan]:
+    epoch, since_ms = 0, begun_ms
+    for record_ms, record in timed:
+        at_ms = max(begun_ms, record_ms)
         is_own = record.node == broker
         ends = (is_own and isinstance(record.data, ControllerResigned)) or _state_after(broker, record) == "down"
         if epoch and ends:
@@ -167,8 +172,7 @@ def _reigns(broker: str, ordered: Iterable[Envelope], began_ms: float, end_ms: f
         yield TimelineSpan(state=f"controller {epoch}", from_ms=since_ms, to_ms=end_ms)
 
 
-def _moment(record: Envelope, began_ms: float) -> TimelineMoment | None:
-    at_ms = record.mono_ms - began_ms
+def _moment(record: Envelope, at_ms: float) -> TimelineMoment | None:
     match record.data:
         case FaultInjected(fault=fault, target=target) if record.node in _TESTBEDS:
             node = target if target.startswith("broker-") and " " not in target else ""

@@ -25,7 +25,7 @@ from understudy.foundation.eventlog.records import (
     ResponseSent,
 )
 from understudy.history.reading.order import Identity, identity_of
-from understudy.trials.experiments.report.timeline import Timeline, TimelineGap, TimelineSpan, load_begun_ms
+from understudy.trials.experiments.report.timeline import Timeline, TimelineGap, TimelineSpan
 
 TraceEvent: TypeAlias = dict[str, Any]
 
@@ -79,14 +79,13 @@ def trace_json(timeline: Timeline, records: Sequence[Envelope]) -> bytes:
 
 def _events(timeline: Timeline, records: Sequence[Envelope]) -> Iterator[TraceEvent]:
     origin_ms = min((record.mono_ms for record in records), default=0.0)
-    begun_ms = load_begun_ms(records) - origin_ms
     arrows = _arrows(records)
     for process, node in enumerate(sorted({record.node for record in records}.union(timeline.missing)), start=1):
         own = [record for record in records if record.node == node]
         shown = [
-            *_spans(_Track.STATE, timeline.states.get(node, ()), begun_ms),
-            *_spans(_Track.CONTROLLER, timeline.reigns.get(node, ()), begun_ms),
-            *_gaps(timeline.missing.get(node, ()), begun_ms),
+            *_spans(_Track.STATE, timeline.states.get(node, ())),
+            *_spans(_Track.CONTROLLER, timeline.reigns.get(node, ())),
+            *_gaps(timeline.missing.get(node, ())),
             *_of_records(sorted(own, key=lambda record: record.mono_ms), origin_ms, arrows),
         ]
         yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": node or _UNKNOWN}}
@@ -97,15 +96,15 @@ def _events(timeline: Timeline, records: Sequence[Envelope]) -> Iterator[TraceEv
         yield from ({**event, "pid": process} for event in shown)
 
 
-def _spans(track: _Track, spans: Iterable[TimelineSpan], begun_ms: float) -> Iterator[TraceEvent]:
+def _spans(track: _Track, spans: Iterable[TimelineSpan]) -> Iterator[TraceEvent]:
     for span in spans:
-        yield _slice(track, span.state, begun_ms + span.from_ms, span.to_ms - span.from_ms, {})
+        yield _slice(track, span.state, span.from_ms, span.to_ms - span.from_ms, {})
 
 
-def _gaps(gaps: Iterable[TimelineGap], begun_ms: float) -> Iterator[TraceEvent]:
+def _gaps(gaps: Iterable[TimelineGap]) -> Iterator[TraceEvent]:
     for gap in gaps:
         fields = {"evidence": gap.evidence, "record": gap.witness}
-        yield _slice(_Track.MISSING, "records are missing", begun_ms + gap.from_ms, gap.to_ms - gap.from_ms, fields)
+        yield _slice(_Track.MISSING, "records are missing", gap.from_ms, gap.to_ms - gap.from_ms, fields)
 
 
 def _arrows(records: Iterable[Envelope]) -> dict[Identity, int]:

@@ -9,7 +9,7 @@ import msgspec
 from understudy.history.metrics.metric_tables import Failover
 from understudy.trials.experiments.report.timeline import Timeline
 
-VERSION = 1
+VERSION = 2
 """The version of the JSON."""
 
 
@@ -38,7 +38,7 @@ EXIT_CODES = {
 
 
 class StepDone(msgspec.Struct, kw_only=True):
-    """A step as it was done. Times are ms since the load began."""
+    """A step as it was done. Times are ms since the first record of the run."""
 
     number: int
     line: int
@@ -85,7 +85,12 @@ class Clients(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one run of an experiment."""
+    """The result of one run of an experiment.
+
+    Attributes:
+        timeline: begins when the load begins, from which the times in the steps of the file count.
+        last_fault_ms: ms since the first record of the run.
+    """
 
     version: int = VERSION
     name: str

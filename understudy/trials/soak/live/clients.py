@@ -16,6 +16,7 @@ from understudy.clusters.clients.load import TIMEOUT_MS, Load
 from understudy.clusters.clients.producer import DeliveryOutcome, Producer
 from understudy.clusters.processes.loop_thread import LoopThread
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.times import duration
 
 BATCH: Final = 5
 BETWEEN_BATCHES_S: Final = 0.25
@@ -115,7 +116,7 @@ class SoakClients(Load):
         with self._lock:
             for partition, seen in self._seen.items():
                 if (gap_ms := self._clock.monotonic_ms() - seen.acknowledged_ms) > RECENT_MS:
-                    return f"no record of {seen.name} was acknowledged for {gap_ms:,.0f} ms"
+                    return f"no record of {seen.name} was acknowledged for {duration(gap_ms)}"
                 if seen.unread > MOST_ON_ITS_WAY:
                     why = self._trouble.get(partition, "")
                     return f"{seen.unread} acknowledged records of {seen.name} were not read yet{why and ': '}{why}"

@@ -17,7 +17,7 @@ from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.processes import linux
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
 from understudy.clusters.processes.run_folder import ClusterEntry, NotARunFolder, read_cluster_file
-from understudy.clusters.values import duration
+from understudy.clusters.values import written_duration
 from understudy.clusters.verb_table import VERBS
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.history.reading.transaction_log import MalformedTransactionLog
@@ -174,7 +174,7 @@ class LiveWorld:
     def do(self, step: BoundStep) -> None:
         body = {"target": step.target}
         if step.lasts_ms is not None:
-            body["for"] = duration(step.lasts_ms)
+            body["for"] = written_duration(step.lasts_ms)
         self._post(step.verb, body)
 
     def undo(self, step: BoundStep) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tests.understudy.trials.experiments.simulated import run
-from understudy.clusters.values import duration
+from understudy.foundation.times import duration
 from understudy.trials.experiments.report.html_page import html_page
 from understudy.trials.experiments.report.junit import junit_xml
 from understudy.trials.experiments.report.verdict import Verdict
@@ -83,6 +83,6 @@ def test_times_of_a_failover_have_their_doubt_and_their_uncertainty(verdict: Ver
     )
     page = html_page(msgspec.structs.replace(verdict, failovers=(marked,)))
     assert f"{duration(6012)} ?</td>" in page
-    assert "1,000.0 ± 2.0 ms</td>" in page
+    assert "1 s ± 2 ms</td>" in page
     assert "? may be larger, smaller or another; ± by the clocks of several machines" in page
     assert "may be larger" not in html_page(verdict)
