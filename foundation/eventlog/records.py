@@ -30,9 +30,12 @@ from understudy.foundation.eventlog.record_types.broker import (
     StopReplicaApplied,
 )
 from understudy.foundation.eventlog.record_types.clients import (
+    ClientConnection,
     ClientLogged,
     ClientRecord,
+    ClientRequestBegan,
     ClientRequestEnded,
+    MemberTransition,
 )
 from understudy.foundation.eventlog.record_types.controller import (
     BrokersChanged,

@@ -177,7 +177,7 @@ class ControllerHarness:
         for broker in self.brokers.values():
             broker.received.clear()
             if broker.node.incarnation:
-                broker.node.lines[broker.node.incarnation].clear()
+                broker.node.log.lines[broker.node.incarnation].clear()
 
 
 class TermHarness(ControllerHarness):
@@ -448,13 +448,13 @@ class HarnessBroker:
 
     def all_records(self) -> list[Payload]:
         found = []
-        for line in self.node.lines[self.node.incarnation]:
+        for line in self.node.log.lines[self.node.incarnation]:
             envelope = msgspec.json.decode(line)
             found.append(msgspec.convert(envelope["data"], PAYLOAD_BY_TYPE[envelope["type"]]))
         return found
 
     def envelopes(self) -> list[dict[str, Any]]:
-        return [msgspec.json.decode(line) for line in self.node.lines[self.node.incarnation]]
+        return [msgspec.json.decode(line) for line in self.node.log.lines[self.node.incarnation]]
 
 
 def answer_none(message: Message) -> Message:

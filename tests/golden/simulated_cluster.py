@@ -92,8 +92,8 @@ class SimulatedScenarioCluster:
 
     def records(self) -> Mapping[str, Sequence[Envelope]]:
         return {
-            node.name: [decode_record(line) for incarnation in sorted(node.lines) for line in node.lines[incarnation]]
-            for node in self._cluster.nodes
+            log.name: [decode_record(line) for incarnation in sorted(log.lines) for line in log.lines[incarnation]]
+            for log in self._cluster.logs
         }
 
     # -- helpers

@@ -116,6 +116,7 @@ class Demo:
             MachineClock(),
             lambda: [broker.address for broker in cluster.brokers],
             [TopicPartition(TOPIC, number) for number in range(partitions)],
+            open_log=cluster.open_client_log,
         )
         self._partitions = partitions
         self._epochs: list[int] = []

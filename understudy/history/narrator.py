@@ -21,7 +21,9 @@ from understudy.foundation.eventlog.records import (
     BrokersChanged,
     ChannelClosed,
     ChannelOpened,
+    ClientConnection,
     ClientLogged,
+    ClientRequestBegan,
     ClientRequestEnded,
     ConnectionRefused,
     ContextLoaded,
@@ -54,6 +56,7 @@ from understudy.foundation.eventlog.records import (
     LogOpened,
     LogSeen,
     LogTruncated,
+    MemberTransition,
     MetadataUpdated,
     OffsetsCommitted,
     OffsetsRemoved,
@@ -384,21 +387,70 @@ def _describe_group(
             return f"removes offsets of group {group}, {reason}: {_offsets(offsets)}"
 
 
-def _describe_client(data: ClientLogged | ClientRequestEnded) -> str:
+def _describe_client(data: ClientLogged | ClientConnection) -> str:
     match data:
         case ClientLogged(level=level, logger=logger, text=text):
             return f"logs {level} {logger}: {text}"
-        case ClientRequestEnded(api=api, topic=topic, partition=partition, error=error, offset=offset):
-            to = f"{topic}-{partition} at {data.broker}"
+        case ClientConnection(broker=broker, state="connected"):
+            return f"is connected to {broker}"
+        case ClientConnection(broker=broker, state="failed", reason=reason):
+            return f"cannot connect to {broker}: {reason}"
+        case ClientConnection(broker=broker):
+            return f"begins to connect to {broker}"
+
+
+def _describe_request_begun(data: ClientRequestBegan) -> str:
+    partition = f"{data.topic}-{data.partition}"
+    match data:
+        case ClientRequestBegan(api="Produce", broker=""):
+            return f"has {_count(data.records, 'record')} for {partition}, and cannot send to a leader yet"
+        case ClientRequestBegan(api="Produce", attempt=attempt):
+            again = f", attempt {attempt}" if attempt > 1 else ""
+            return f"begins to send {_count(data.records, 'record')} to {partition} at {data.broker}{again}"
+        case ClientRequestBegan(api="Fetch", broker=""):
+            return f"finds no leader of {partition}, which it reads from offset {data.offset}"
+        case ClientRequestBegan(api="Fetch"):
+            return f"begins to read {partition} at {data.broker}, from offset {data.offset}"
+        case _:
+            return f"asks {data.broker} for metadata"
+
+
+def _describe_request_ended(data: ClientRequestEnded) -> str:
+    error, offset = data.error, data.offset
+    partition = f"{data.topic}-{data.partition}"
+    to = f"{partition} at {data.broker}"
+    of_group = f" for group {data.group}" if data.group else ""
+    match data.api:
+        case "Produce" if not data.broker:
+            return f"gives up {_count(data.records, 'record')} for {partition}: {error or 'no answer'}"
+        case "Produce":
             at = f" at offset {offset}" if offset >= 0 else ""
-            end = "no answer" if not error else f"acknowledged{at}" if error == "NONE" else error
-            of_group = f" for group {data.group}" if data.group else ""
-            if api == "Produce":
-                again = f", attempt {data.attempt}" if data.attempt > 1 else ""
-                return f"sends {_count(data.records, 'record')} to {to}{again}: {end}"
-            if api == "Fetch":
-                return f"is given {_count(data.records, 'record')} of {to}{of_group}, from offset {offset}"
+            end = f"acknowledged{at}" if error == "NONE" else error or "no answer"
+            again = f", attempt {data.attempt}" if data.attempt > 1 else ""
+            return f"sends {_count(data.records, 'record')} to {to}{again}: {end}"
+        case "Fetch" if error != "NONE":
+            return f"is given nothing of {to}{of_group}: {error or 'no answer'}"
+        case "Fetch":
+            begins = f", from offset {offset}" if offset >= 0 else ""
+            return f"is given {_count(data.records, 'record')} of {to}{of_group}{begins}"
+        case "Metadata":
+            return f"is given {'metadata' if error == 'NONE' else 'no metadata'} by {data.broker}"
+        case _:
             return f"commits offset {offset} of {to}{of_group}: {'stored' if error == 'NONE' else error or 'no answer'}"
+
+
+def _describe_member(data: MemberTransition) -> str:
+    why = f": {data.reason}" if data.reason else ""
+    match data.target:
+        case "UNJOINED":
+            return f"is no member of group {data.group}{why}"
+        case "PREPARING_REBALANCE":
+            return f"joins group {data.group}{why}"
+        case "COMPLETING_REBALANCE":
+            return f"has joined generation {data.generation} of group {data.group}, and waits for its assignment"
+        case _:
+            owned = _listed((f"{topic}-{number}" for topic, number in data.partitions), len(data.partitions))
+            return f"owns {owned or 'nothing'} in generation {data.generation} of group {data.group}"
 
 
 def _partitions_of(member: AssignedMember) -> str:
@@ -466,8 +518,14 @@ _DESCRIBERS: Final = (
     _describe_log,
     _describe_group,
     _describe_client,
+    _describe_request_begun,
+    _describe_request_ended,
+    _describe_member,
 )
 _SENTENCES: Final[Mapping[type, Callable[[Any], str | None]]] = {
-    kind: describer for describer in _DESCRIBERS for kind in get_args(get_type_hints(describer)["data"])
+    kind: describer
+    for describer in _DESCRIBERS
+    for data in (get_type_hints(describer)["data"],)
+    for kind in get_args(data) or (data,)
 }
 """The function that describes each record type: its argument names the types."""

@@ -199,8 +199,17 @@ def _loaded(node: str, data: logged.GroupsLoaded | logged.GroupsUnloaded) -> Ite
     yield f"replica:{node}:__consumer_offsets-{data.partition}"
 
 
-def _ended(node: str, data: logged.ClientRequestEnded) -> Iterator[str]:
-    yield f"client:{data.client_id or node}"
+def _of_client(node: str, data: logged.ClientRecord) -> Iterator[str]:
+    yield f"client:{node}"
+
+
+def _of_member(node: str, data: logged.MemberTransition) -> Iterator[str]:
+    yield f"client:{node}"
+    yield f"member:{data.group}:{data.client_id}"
+
+
+def _started(node: str, data: logged.ProcessStarted) -> Iterator[str]:
+    yield from (f"client:{node}",) if data.role == "client" else _node("process", node)
 
 
 def _named(kind: str, node: str) -> tuple[str, ...]:
@@ -236,7 +245,12 @@ _BY_TYPE: Final[Mapping[type, Callable[[str, Any], Iterator[str]]]] = {
     logged.GroupAssigned: _assigned,
     logged.GroupsLoaded: _loaded,
     logged.GroupsUnloaded: _loaded,
-    logged.ClientRequestEnded: _ended,
+    logged.ClientLogged: _of_client,
+    logged.ClientConnection: _of_client,
+    logged.ClientRequestBegan: _of_client,
+    logged.ClientRequestEnded: _of_client,
+    logged.MemberTransition: _of_member,
+    logged.ProcessStarted: _started,
 }
 _OWN: Final[Mapping[type, tuple[str, ...]]] = {
     logged.MetadataUpdated: ("metadata",),

@@ -1,6 +1,10 @@
-"""Records of the processes of a user, in a test in virtual time.
+"""Records of clients: of the loads of a run, and of a user's processes in a test in virtual time.
 
-They are written when the test has ended, from its log lines and from the bytes on its connections.
+Each client of a load has a log of its own, written while it runs. The log of a user's process is written when the test
+has ended, from its log lines and from the bytes on its connections.
+
+An attempt that repeats an earlier one is left out, with its end, if it begins less than a second after it and ends in
+the same way: a client that tries again and again writes at most two records a second for it.
 """
 
 from __future__ import annotations
@@ -21,21 +25,60 @@ class ClientLogged(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The message, its first 500 characters."""
 
 
-class ClientRequestEnded(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written for each partition of a client's Produce, Fetch or OffsetCommit when it has an answer, or its connection
-    has ended. A Fetch that has brought no record is left out. A record that is sent alone and read by one consumer
-    gives two of these, with some 350 bytes each."""
+class ClientConnection(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a client when it begins to connect to a broker, and when it is connected or has failed."""
 
-    api: str
-    """`Produce`, `Fetch` or `OffsetCommit`; the last also for TxnOffsetCommit."""
     client_id: str
     """The name that the client gives itself."""
     broker: str
-    """The node that the request was sent to."""
+    """The node, for example `broker-1`."""
+    state: str
+    """`connecting`, `connected` or `failed`."""
+    reason: str = ""
+    """The reason of a failure, in words."""
+
+
+class ClientRequestBegan(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a client before it sends a Metadata, or a Produce for a partition, and when it begins to fetch a
+    partition from a broker or from another offset than it has reached."""
+
+    api: str
+    """`Metadata`, `Produce` or `Fetch`."""
+    client_id: str
+    """The name that the client gives itself."""
+    broker: str
+    """The node that the request is for, or its address as long as the client does not know its id; empty if the
+    partition has no leader that the client knows."""
+    topic: str = ""
+    """The topic's name; empty for Metadata."""
+    partition: int = -1
+    """The partition's number in the topic, from 0; −1 for Metadata."""
+    offset: int = -1
+    """Fetch: the offset from which it reads, the client's position; otherwise −1."""
+    records: int = 0
+    """Produce: the number of records that wait for an answer; otherwise 0."""
+    attempt: int = 0
+    """Produce: 1 for the first attempt to send these records; otherwise 0."""
+
+
+class ClientRequestEnded(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written for each partition of a client's Produce, Fetch or OffsetCommit, and for a Metadata, when it has an
+    answer, or its connection has ended.
+
+    A Fetch that has brought no record is left out, unless it has an error or follows one. A record that is sent alone
+    and read by one consumer gives two of these, with some 350 bytes each."""
+
+    api: str
+    """`Metadata`, `Produce`, `Fetch` or `OffsetCommit`; the last also for TxnOffsetCommit."""
+    client_id: str
+    """The name that the client gives itself."""
+    broker: str
+    """The node that the request was sent to, as in `ClientRequestBegan`; empty if there was no leader, or if the time
+    of a producer for its delivery is over."""
     topic: str
-    """The topic's name."""
+    """The topic's name; empty for Metadata."""
     partition: int
-    """The partition's number in the topic, from 0."""
+    """The partition's number in the topic, from 0; −1 for Metadata."""
     error: str
     """Kafka's name of the error code; empty if the connection has ended without an answer."""
     offset: int = -1
@@ -48,6 +91,33 @@ class ClientRequestEnded(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The group; empty for Produce, and for consumers without one."""
     took_ms: float = 0.0
     """From the request to the answer."""
+    next_offset: int = -1
+    """Fetch: the offset from which the client reads next, its position; −1 in older logs, for the offset after the
+    last record."""
+    is_sent_again: bool = False
+    """Produce: whether the client will send the records again. Always false in older logs."""
 
 
-ClientRecord: TypeAlias = ClientLogged | ClientRequestEnded
+class MemberTransition(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written by a member of a group when its state in the group changes, or the reason for it."""
+
+    client_id: str
+    """The name that the client gives itself."""
+    group: str
+    """The group's id."""
+    target: str
+    """Kafka's name of the state in the consumer: `UNJOINED`; `PREPARING_REBALANCE`, it joins;
+    `COMPLETING_REBALANCE`, it waits for its assignment; or `STABLE`."""
+    generation: int
+    """The generation of the group that it is a member of; −1 without one."""
+    member_id: str
+    """The id that the coordinator gave it; empty before that."""
+    coordinator: int
+    """Id of the broker that it takes for the coordinator; −1 if it has to find it."""
+    partitions: tuple[tuple[str, int], ...]
+    """(topic, partition) of what it owns."""
+    reason: str = ""
+    """Why it has left the state before, or is in this one for longer: an error by Kafka's name, or words."""
+
+
+ClientRecord: TypeAlias = ClientLogged | ClientConnection | ClientRequestBegan | ClientRequestEnded | MemberTransition

@@ -232,7 +232,7 @@ def test_close_drops_waiting_requests() -> None:
         harness.send(*(metadata(1, number) for number in range(4)))
         harness.settle()
         harness.call(harness.manager.shutdown)
-        harness.broker(0).node.lines[1].append(b'{"type":"StepReached","data":{"step":"closed"}}')
+        harness.broker(0).node.log.lines[1].append(b'{"type":"StepReached","data":{"step":"closed"}}')
         received = len(listener.received)
         harness.settle(3_000)
         assert len(listener.received) == received

@@ -22,6 +22,7 @@ VERBS = (
     "kill", "power_loss", "crash", "pause", "continue", "resume", "stop", "start", "expire", "depose", "delete", "heal",
     "cut", "delay", "isolate", "refuse", "reset", "",
 )  # fmt: skip
+APIS = ("Produce", "Produce", "Fetch", "Metadata", "OffsetCommit", "LeaderAndIsr", "toString")
 INTEGERS = (-1, 0, 0, 1, 1, 1, 2, 2, 3, 5, 255, 256, 257, -2, -300, 2**31, 2**53 - 1, 2**53, -(2**53), 2**63 - 1)
 FLOATS = (0.0, -0.0, 1.5, 1e-9, 1e15, 0.1 + 0.2)
 
@@ -60,7 +61,7 @@ class HostileRun:
     def _value(self, kind: Any, name: str = "") -> Any:
         pick = self._random.choice
         if kind is str:
-            return pick(VERBS) if name in ("fault", "action") else pick(NAMES)
+            return pick(VERBS) if name in ("fault", "action") else pick(APIS) if name == "api" else pick(NAMES)
         if kind is bool:
             return pick((False, True))
         if kind is int:

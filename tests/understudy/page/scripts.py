@@ -23,6 +23,7 @@ MODULES = (
     "fold",
     "history",
     "offsets",
+    "requests",
     "state",
     "tables",
     "timeline",

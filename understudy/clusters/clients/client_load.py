@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 
 from understudy.checks.client_history import ClientHistory, Poll, Send, SendingProducer
+from understudy.clusters.clients.client_events import OpenClientLog
 from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.clusters.clients.consumer import Consumer
 from understudy.clusters.clients.load import OUTCOMES, TIMEOUT_MS, Load
@@ -33,6 +34,7 @@ class ClientLoad(Load):
         keys: the keys from which each record's key is drawn, if the topics are compacted; otherwise empty.
         history: the history to add to; by default a new one.
         on_acknowledged: called after each acknowledged batch.
+        open_log: as in `Load`.
     """
 
     def __init__(
@@ -45,8 +47,9 @@ class ClientLoad(Load):
         keys: Sequence[str] = (),
         history: ClientHistory | None = None,
         on_acknowledged: Callable[[], None] = lambda: None,
+        open_log: OpenClientLog | None = None,
     ) -> None:
-        super().__init__(network, clock, bootstrap)
+        super().__init__(network, clock, bootstrap, open_log)
         self.history = ClientHistory() if history is None else history
         self._partitions = tuple(partitions)
         self._keys = tuple(keys)
@@ -70,7 +73,7 @@ class ClientLoad(Load):
             gap_s: the bounds of the pause after each batch; `source` also draws the pause.
             partitions: some partitions of the load; by default all.
         """
-        with self.client(name) as connections:
+        with self.client(name, is_recorded=True) as connections:
             producer = self._producer(connections, acks)
             while not self.is_stopping:
                 topic_partition = source.choice(partitions or self._partitions)
@@ -88,14 +91,14 @@ class ClientLoad(Load):
 
     async def send_once(self, name: str, acks: int, topic_partition: TopicPartition, count: int) -> None:
         """Send one batch of `count` records to a partition."""
-        with self.client(name) as connections:
+        with self.client(name, is_recorded=True) as connections:
             settings, values = SendingProducer(name, acks == ALL_ACKS), self._values(name, count)
             await self._send(self._producer(connections, acks), settings, topic_partition, values)
 
     async def consume(self, name: str) -> None:
         """Read every partition from its beginning, until `is_stopping`."""
         offsets = dict.fromkeys(self._partitions, 0)
-        with self.client(name) as connections:
+        with self.client(name, is_recorded=True) as connections:
             consumer = Consumer(connections)
             while not self.is_stopping:
                 for each in self._partitions:

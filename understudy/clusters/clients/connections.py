@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from understudy.clusters.clients.client_events import NO_EVENTS, NOT_ANSWERED, ClientEvents, node
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.wire.errors import MalformedMessage
@@ -56,9 +57,19 @@ class Connections:
             some.
         timeout_ms: the time to open a connection, and to get an answer beyond the time that a request asks the broker
             to wait.
+        events: records what the client does.
     """
 
-    def __init__(self, network: Network, bootstrap: Sequence[str], *, client_id: str, timeout_ms: int = 5_000) -> None:
+    def __init__(
+        self,
+        network: Network,
+        bootstrap: Sequence[str],
+        *,
+        client_id: str,
+        timeout_ms: int = 5_000,
+        events: ClientEvents = NO_EVENTS,
+    ) -> None:
+        self.events = events
         self._network = network
         self._bootstrap = deque(bootstrap)
         self._client_id = client_id
@@ -116,7 +127,7 @@ class Connections:
         if channel is None:
             if broker not in self._addresses:
                 raise ConnectionFailed(f"the metadata has no address of broker {broker}")
-            channel = self._channels[broker] = await self._connect(*self._addresses[broker])
+            channel = self._channels[broker] = await self._connect_to(broker)
         try:
             answer = await channel.request(request, version, timeout_ms=self._timeout_ms + wait_ms)
         except NO_ANSWER:
@@ -169,19 +180,39 @@ class Connections:
         failure = "no bootstrap server is given"
         for address in tuple(self._bootstrap):
             host, _, port = address.rpartition(":")
+            self.events.asks(asked := self._name_of(host, int(port)))
             try:
                 with contextlib.closing(await self._connect(host, int(port))) as channel:
                     answer = await channel.request(request, METADATA_VERSION, timeout_ms=self._timeout_ms)
             except (*NOT_SENT, *NO_ANSWER) as failed:
                 failure = str(failed)
+                self.events.asked(asked, NOT_ANSWERED)
                 continue
             assert isinstance(answer, MetadataResponse)
+            self.events.asked(asked)
             if answer.brokers:
                 self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
                 self._bootstrap.rotate(-self._bootstrap.index(address))
                 return answer
             failure = f"{address} has no metadata yet"
         raise NoLeader(f"no metadata: {failure}")
+
+    def _name_of(self, host: str, port: int) -> str:
+        """Return the name of the node with an address; the address itself if the metadata has not named it."""
+        found = (broker for broker, address in self._addresses.items() if address == (host, port))
+        broker = next(found, None)
+        return f"{host}:{port}" if broker is None else node(broker)
+
+    async def _connect_to(self, broker: int) -> RequestChannel:
+        """Connect to a broker whose address is known; raises ConnectionFailed."""
+        self.events.connecting(broker)
+        try:
+            channel = await self._connect(*self._addresses[broker])
+        except ConnectionFailed as failure:
+            self.events.connected(broker, str(failure) or type(failure).__name__)
+            raise
+        self.events.connected(broker)
+        return channel
 
     async def _connect(self, host: str, port: int) -> RequestChannel:
         connection = await self._network.connect(host, port, timeout_ms=self._timeout_ms)

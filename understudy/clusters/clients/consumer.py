@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from understudy.clusters.clients.client_events import NOT_ANSWERED
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
 from understudy.clusters.clients.record_requests import READ_COMMITTED, fetch_request, list_offsets_request
 from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
@@ -104,6 +105,7 @@ class Consumer:
             try:
                 by_leader.setdefault(await self._connections.leader_of(each), []).append(each)
             except NoLeader as failure:
+                self._connections.events.reads(each, offset, None)
                 found[each] = Fetched((), offset, reason=str(failure))
         answers = await asyncio.gather(
             *(
@@ -126,10 +128,14 @@ class Consumer:
             max_wait_ms=max_wait_ms,
             isolation_level=self._isolation_level,
         )
+        events = self._connections.events
+        for each, offset in offsets.items():
+            events.reads(each, offset, leader)
         try:
             response = await self._connections.ask(leader, request, FETCH_VERSION, FetchResponse, wait_ms=max_wait_ms)
         except (*NOT_SENT, *NO_ANSWER) as failure:
-            for each in offsets:
+            for each, offset in offsets.items():
+                events.has_read(each, -1, 0, offset, NOT_ANSWERED)
                 self._connections.forget_leader(each)
             return {each: Fetched((), offset, reason=str(failure)) for each, offset in offsets.items()}
         answered = {
@@ -140,9 +146,11 @@ class Consumer:
         return {each: self._read(each, offset, answered.get(each)) for each, offset in offsets.items()}
 
     def _read(self, topic_partition: TopicPartition, offset: int, data: PartitionData | None) -> Fetched:
+        events = self._connections.events
         if data is None or data.error_code != Errors.NONE:
             self._connections.forget_leader(topic_partition)
             code = Errors.UNKNOWN_SERVER_ERROR if data is None else data.error_code
+            events.has_read(topic_partition, -1, 0, offset, error_name(code))
             return Fetched((), offset, reason=error_name(code), error=error_for_code(code))
         aborted = (data.aborted_transactions or ()) if self._isolation_level == READ_COMMITTED else ()
         found: list[Consumed] = []
@@ -161,6 +169,7 @@ class Consumer:
             if not found:
                 raise UnreadableRecords(topic_partition) from error
             next_offset = max(next_offset, found[-1].offset + 1)
+        events.has_read(topic_partition, found[0].offset if found else -1, len(found), next_offset)
         return Fetched(tuple(found), next_offset)
 
     async def end_offset(self, topic_partition: TopicPartition) -> int | None:

@@ -18,6 +18,7 @@ from understudy.checks.groups import (
     Ownership,
     unfinished_groups,
 )
+from understudy.clusters.clients.client_events import OpenClientLog
 from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.clusters.clients.consumer import Consumer
 from understudy.clusters.clients.group_coordinator_link import CoordinatorLink
@@ -33,6 +34,7 @@ from understudy.clusters.clients.member_events import (
     OffsetsFetched,
     Released,
 )
+from understudy.clusters.clients.member_states import MemberMoved
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
@@ -50,6 +52,7 @@ class GroupLoad(Load):
     Args:
         step_s: the pause of a member between two reads of its partitions, and of a watcher between two fetches.
         watch_backoff_ms: the pause of a watcher after a refusal.
+        open_log: as in `Load`.
     """
 
     def __init__(
@@ -60,8 +63,9 @@ class GroupLoad(Load):
         *,
         step_s: float = _STEP_S,
         watch_backoff_ms: int = _WATCH_BACKOFF_MS,
+        open_log: OpenClientLog | None = None,
     ) -> None:
-        super().__init__(network, clock, bootstrap)
+        super().__init__(network, clock, bootstrap, open_log)
         self.history = GroupHistory()
         self._step_s = step_s
         self._watch_backoff_ms = watch_backoff_ms
@@ -76,8 +80,16 @@ class GroupLoad(Load):
             name: the client id, unique among the members that run.
             leaves: whether it sends LeaveGroup at its end; otherwise its session has to time out.
         """
-        with self.client(name) as connections:
-            member = GroupMember(connections, self._clock, settings, Recorder(self.history, settings, name))
+        with self.client(name, is_recorded=True) as connections:
+            to_history = Recorder(self.history, settings, name)
+            to_log = connections.events.member(settings.group_id)
+
+            def note(event: MemberEvent) -> None:
+                to_history(event)
+                if isinstance(event, MemberMoved):
+                    to_log(event)
+
+            member = GroupMember(connections, self._clock, settings, note)
             self._members[name] = settings, member
             consumer = Consumer(connections)
             positions: dict[TopicPartition, int] = {}

@@ -30,6 +30,7 @@ from understudy.clusters.clients.member_events import (
     MemberEvent,
     Released,
 )
+from understudy.clusters.clients.member_states import MemberMoved, MemberState
 from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
@@ -127,6 +128,8 @@ class GroupMember:
         self.generation = NO_GENERATION
         self.member_id = ""
         self.needs_to_join = True
+        self._left_for = ""
+        """Why it has to join again; empty for the first time."""
 
     async def join(self) -> bool:
         """Join the group, or join it again; return whether there is an assignment within `join_timeout_ms`.
@@ -137,6 +140,7 @@ class GroupMember:
         self._note(JoinBegan(self._now()))
         if not self._settings.is_cooperative:
             self._release()
+        self._move(MemberState.PREPARING_REBALANCE, self._left_for)
         deadline_ms = self._now() + self._settings.join_timeout_ms
         reason = "no time to join"
         while self._now() < deadline_ms:
@@ -144,12 +148,14 @@ class GroupMember:
                 await self._join_once()
             except MemberRefused as refused:
                 self._release()
+                self._move(MemberState.UNJOINED, str(refused))
                 self._note(JoinEnded(self._now(), str(refused)))
                 raise
             except _FAILURES as failure:
                 reason = str(failure)
                 if not isinstance(failure, GroupError):
                     self._link.forget()
+                self._move(MemberState.PREPARING_REBALANCE, reason)
                 await asyncio.sleep(self._settings.backoff_ms / 1000)
             else:
                 self._note(JoinEnded(self._now()))
@@ -203,12 +209,14 @@ class GroupMember:
                 # The session ends by its timeout.
                 self._link.forget()
         self._reset(keep_member_id=False)
+        self._move(MemberState.UNJOINED, "it leaves the group")
 
     async def _join_once(self) -> None:
         """Send JoinGroup and SyncGroup; raises MemberRefused, GroupError, or as `Connections.ask`."""
         settings = self._settings
         joined = await self._ask_to_join()
         self.member_id, self.generation = joined.member_id, joined.generation_id
+        self._move(MemberState.COMPLETING_REBALANCE)
         protocol = joined.protocol_name or ""
         if protocol not in PROTOCOLS:
             raise MemberRefused(f"INCONSISTENT_GROUP_PROTOCOL: the group has chosen {protocol!r}")
@@ -295,6 +303,8 @@ class GroupMember:
         self.needs_to_join = bool(given_up)
         self._next_heartbeat_ms = self._now() + self._settings.heartbeat_interval_ms
         self._note(Assigned(self._now(), self.generation, self.member_id, leader, partitions))
+        self._left_for = "another member takes over what it gives up" if given_up else ""
+        self._move(MemberState.STABLE)
 
     async def _look_at_topics(self) -> None:
         """As the group's leader, join again if a topic has other partitions than it has assigned."""
@@ -303,6 +313,7 @@ class GroupMember:
         self._next_look_ms = self._now() + self._settings.topics_interval_ms
         topics, counts = self._assigned_for
         if (await self._connections.describe_topics(topics)).counts != counts:
+            self._left_for = "a topic has other partitions"
             self.needs_to_join = True
 
     def _on_error(self, code: int) -> None:
@@ -319,16 +330,24 @@ class GroupMember:
         if error in _REMOVED:
             self._release()
             self._reset(keep_member_id=error is Errors.ILLEGAL_GENERATION)
+            self._left_for = error.name
+            self._move(MemberState.UNJOINED, error.name)
         elif error is Errors.FENCED_INSTANCE_ID:
             self._release()
+            self._move(MemberState.UNJOINED, error.name)
             raise MemberRefused(error.name)
         elif error is Errors.REBALANCE_IN_PROGRESS:
+            self._left_for = error.name
             self.needs_to_join = True
 
     def _release(self) -> None:
         if self.owned:
             self.owned = ()
             self._note(Released(self._now()))
+
+    def _move(self, state: MemberState, reason: str = "") -> None:
+        coordinator = self._link.coordinator
+        self._note(MemberMoved(self._now(), state, self.generation, self.member_id, coordinator, self.owned, reason))
 
     def _reset(self, *, keep_member_id: bool) -> None:
         self.generation = NO_GENERATION

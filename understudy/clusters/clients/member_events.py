@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
+from understudy.clusters.clients.member_states import MemberMoved
 from understudy.clusters.clients.producer import DeliveryOutcome
 from understudy.foundation.cluster.identifiers import TopicPartition
 
@@ -73,4 +74,4 @@ class OffsetsFetched(NamedTuple):
     coordinator: int
 
 
-MemberEvent: TypeAlias = JoinBegan | JoinEnded | Assigned | Released | CommitEnded | OffsetsFetched
+MemberEvent: TypeAlias = MemberMoved | JoinBegan | JoinEnded | Assigned | Released | CommitEnded | OffsetsFetched

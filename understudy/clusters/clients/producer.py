@@ -7,6 +7,7 @@ import enum
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from understudy.clusters.clients.client_events import NOT_ANSWERED
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, Connections, NoLeader
 from understudy.clusters.clients.record_requests import INIT_PRODUCER_ID_VERSION, NOT_THE_LEADER, produce_request
 from understudy.foundation.cluster.errors import Errors, error_for_code, error_name
@@ -118,15 +119,25 @@ class Producer:
         may_be_appended, reason = False, ""
         errors: dict[str, None] = {}
         request: ProduceRequest | None = None
+        sending = self._connections.events.sending(topic_partition, len(records))
+        if self._needs_producer_id or self._connections.known_leader(topic_partition) is None:
+            sending.waits()
         while self._clock.monotonic_ms() < deadline_ms:
+            leader: int | None = None
             try:
                 if request is None:
                     await self._ensure_producer_id()
                     request = self._request(topic_partition, records, compression)
-                response = await self._connections.ask_leader(
-                    topic_partition, request, PRODUCE_VERSION, ProduceResponse, wait_ms=self._request_timeout_ms
+                leader = await self._connections.leader_of(topic_partition)
+                sending.begins(leader)
+                response = await self._connections.ask(
+                    leader, request, PRODUCE_VERSION, ProduceResponse, wait_ms=self._request_timeout_ms
                 )
             except (NoLeader, *NOT_SENT, *NO_ANSWER) as failure:
+                if leader is None:
+                    sending.waits()
+                else:
+                    sending.ended(NOT_ANSWERED, is_sent_again=True)
                 reason = str(failure)
                 errors[_error_of(failure, request)] = None
                 may_be_appended |= request is not None and isinstance(failure, NO_ANSWER)
@@ -134,15 +145,19 @@ class Producer:
                 answer = response.responses[0].partition_responses[0]
                 error = error_for_code(answer.error_code)
                 if error is Errors.NONE:
+                    sending.ended(error.name, offset=answer.base_offset)
                     self._sequences[topic_partition] = self._sequences.get(topic_partition, 0) + len(records)
                     return Delivery(DeliveryOutcome.ACKNOWLEDGED, answer.base_offset, errors=tuple(errors))
                 reason = error_name(answer.error_code)
                 errors[reason] = None
                 may_be_appended |= error not in _NOT_APPENDED
+                sending.ended(reason, is_sent_again=error in PRODUCE_AGAIN)
                 if error not in PRODUCE_AGAIN:
                     break
             self._connections.forget_leader(topic_partition)
             await asyncio.sleep(self._backoff_ms / 1000)
+        else:
+            sending.given_up()
         if may_be_appended:
             # The next sequence number is not known: another producer id begins with 0.
             self._producer_id = -1
@@ -150,9 +165,13 @@ class Producer:
             return Delivery(DeliveryOutcome.UNKNOWN, reason=reason, errors=tuple(errors))
         return Delivery(DeliveryOutcome.REFUSED, reason=reason, errors=tuple(errors))
 
+    @property
+    def _needs_producer_id(self) -> bool:
+        return self._is_idempotent and self._producer_id < 0
+
     async def _ensure_producer_id(self) -> None:
         """Get the producer id that is needed; raises as `Connections.ask`, and NoLeader while none is given out."""
-        if self._producer_id >= 0 or not self._is_idempotent:
+        if not self._needs_producer_id:
             return
         broker = await self._connections.any_broker()
         answer = await self._connections.ask(

@@ -11,6 +11,7 @@ import msgspec
 
 from understudy.brokers.machine.clock_identity import clock_identity
 from understudy.brokers.machine.real_world import MachineClock
+from understudy.clusters.clients.client_events import ClientLog
 from understudy.clusters.processes import run_folder
 from understudy.clusters.software import software_commit, software_version
 from understudy.foundation.eventlog.files import JsonLinesFiles, last_record, log_files
@@ -40,21 +41,7 @@ class TestbedLog:
 
     def __init__(self, folder: Path, *, run: str) -> None:
         self._folder = folder
-        self._files = JsonLinesFiles(folder / NODE / EVENTS, NODE)
-        self._events = EventLog(
-            run=run, node=NODE, incarnation=self._files.incarnation, clock=MachineClock(), write=self._files.write
-        )
-        identity = clock_identity()
-        self.append(
-            ProcessStarted(
-                role="testbed",
-                pid=run_folder.this_process().pid,
-                machine=identity.machine,
-                boot=identity.boot,
-                after_seq=self._files.after_seq(run),
-                has_testbed=True,
-            )
-        )
+        self._events, self._files = _begin_log(folder, NODE, "testbed", run)
 
     def describe(
         self,
@@ -99,6 +86,30 @@ class TestbedLog:
             self.append(seen)
         self.append(ProcessExiting(reason=reason))
         self._files.close()
+
+
+def open_client_log(folder: Path, name: str, *, run: str) -> ClientLog:
+    """Begin the event log of a client that the testbed runs, in the folder of its run. Raises OSError."""
+    events, files = _begin_log(folder, name, "client", run)
+    return ClientLog(events, files.close)
+
+
+def _begin_log(folder: Path, node: str, role: str, run: str) -> tuple[EventLog, JsonLinesFiles]:
+    """Begin the log of the next incarnation of a node of this process, with its `ProcessStarted`."""
+    files = JsonLinesFiles(folder / node / EVENTS, node)
+    events = EventLog(run=run, node=node, incarnation=files.incarnation, clock=MachineClock(), write=files.write)
+    identity = clock_identity()
+    events.append(
+        ProcessStarted(
+            role=role,
+            pid=run_folder.this_process().pid,
+            machine=identity.machine,
+            boot=identity.boot,
+            after_seq=files.after_seq(run),
+            has_testbed=True,
+        )
+    )
+    return events, files
 
 
 def _logs_seen(folder: Path, run: str) -> Iterator[LogSeen]:

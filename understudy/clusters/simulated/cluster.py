@@ -160,8 +160,8 @@ class SimulatedCluster(SimulatedEnvironment):
         if self.loop.is_closed():
             return
         self.loop.close()
-        for node in (broker.node for broker in self.brokers if broker.node.lines):
-            self._events.append(LogSeen(node=node.name, incarnation=node.incarnation, seq=node.last_seq))
+        for log in (log for log in self.logs if log.lines and log is not self.simulator.log):
+            self._events.append(LogSeen(node=log.name, incarnation=log.incarnation, seq=log.last_seq))
         self._events.append(ProcessExiting(reason="the run has ended"))
 
     # ------------------------------------------------------------------ brokers and partitions
@@ -297,9 +297,9 @@ class SimulatedCluster(SimulatedEnvironment):
 
     def dump(self, folder: Path) -> None:
         """Write every node's event log in the layout of a run on real processes."""
-        for broker in self.brokers:
-            broker.node.dump(folder / broker.node.name / "events")
-        self.simulator.dump(folder / "testbed" / "events")
+        for log in self.logs:
+            name = "testbed" if log is self.simulator.log else log.name
+            log.dump(folder / name / "events")
 
 
 def _as_cluster(cluster: SimulatedCluster) -> Cluster:

@@ -13,11 +13,13 @@ import msgspec
 
 from understudy.brokers.exits import TEMPORARY
 from understudy.clusters.answers import AnswerHandle
+from understudy.clusters.clients.client_events import ClientLog
 from understudy.clusters.cluster import ClusterError, WaitTimedOut
 from understudy.clusters.request_rules import Direction, Effect, RequestRule
 from understudy.clusters.simulated.clocks import EPOCH_MS
 from understudy.clusters.simulated.loop import new_loop
 from understudy.clusters.simulated.network import SimulatedNetwork
+from understudy.clusters.simulated.node_log import NodeLog
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.simulated.world import Node, RunLog
 from understudy.clusters.simulated.znode_view import ZnodeView
@@ -89,6 +91,8 @@ class SimulatedEnvironment:
         """The node that runs the clients and records the injected faults."""
         self.nodes = [self.simulator]
         """All nodes."""
+        self.client_logs: dict[str, NodeLog] = {}
+        """The event logs of the clients of loads, by client. They run on the simulator's node, and have its clock."""
         self.client_nodes = [self.simulator.name]
         """The nodes that run clients, by name: the simulator, and one for each process of a user."""
         self.before_fault: Callable[[str], None] = lambda target: None
@@ -146,9 +150,21 @@ class SimulatedEnvironment:
         return self._records
 
     def _in_virtual_time(self, record: Envelope) -> Envelope:
-        node = next(node for node in self.nodes if node.name == record.node)
-        now_ms = node.boots[record.incarnation].now_ms(record.mono_ms)
+        log = next(log for log in self.logs if log.name == record.node)
+        now_ms = log.boots[record.incarnation].now_ms(record.mono_ms)
         return msgspec.structs.replace(record, mono_ms=round(now_ms, 3))
+
+    @property
+    def logs(self) -> list[NodeLog]:
+        """The event logs of all nodes and clients."""
+        return [*(node.log for node in self.nodes), *self.client_logs.values()]
+
+    def open_client_log(self, name: str) -> ClientLog:
+        """Begin the event log of a client of a load; its name is that of a node."""
+        if name not in self.client_logs:
+            clock = self.simulator.event_clock
+            self.client_logs[name] = NodeLog(name, run=self.run_id, clock=clock, write=self.log_lines.append)
+        return ClientLog(self.client_logs[name].start("client", machine=self.simulator.name))
 
     def record_fault(self, fault: str, target: str, role: str = "") -> None:
         """Record a fault; call it before the fault is injected."""

@@ -10,20 +10,20 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 from understudy.brokers.world import World
-from understudy.clusters.simulated.clocks import SHARED_BOOT, Boot, EventLogClock, SimulatedClock, own_boot
+from understudy.clusters.simulated.clocks import SHARED_BOOT, EventLogClock, SimulatedClock, own_boot
 from understudy.clusters.simulated.disk import SimulatedDisk
 from understudy.clusters.simulated.loop import Process, SimulatedLoop
 from understudy.clusters.simulated.network import SimulatedNetwork
+from understudy.clusters.simulated.node_log import NodeLog
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
 from understudy.clusters.simulated.zookeeper_client import NodeZooKeeper
 from understudy.foundation.eventlog.fences import Fences, Switch
 from understudy.foundation.eventlog.log import EventLog
-from understudy.foundation.eventlog.records import PointReached, ProcessStarted
+from understudy.foundation.eventlog.records import PointReached
 from understudy.foundation.wire.armed_answers import AnswerList
 
 
@@ -59,8 +59,7 @@ class Node:
 
     Attributes:
         clock: what its processes measure time with.
-        lines: the lines of the node's event log, by incarnation.
-        boots: the boot of each incarnation, whose clock its event log has.
+        log: the node's event log.
         log_lines: the lines of all nodes' event logs, in the order in which they were written.
         switched_off: fences and fixes that are switched off, from the next incarnation on.
         armed: the armed faults, by point.
@@ -87,16 +86,14 @@ class Node:
         self.clock = SimulatedClock(loop)
         self._has_own_clock = has_own_clock
         self._boot_number = 0
-        self._event_clock = EventLogClock(loop, self.clock, SHARED_BOOT)
-        self.lines: dict[int, list[bytes]] = {}
-        self.boots: dict[int, Boot] = {}
+        self.event_clock = EventLogClock(loop, self.clock, SHARED_BOOT)
+        self.log = NodeLog(name, run=run, clock=self.event_clock, write=log_lines.append)
         self.switched_off = switched_off
         self.process: Process | None = None
         self.events: EventLog | None = None
         self.fence_hits: Counter[Switch] = Counter()
         """Number of times that each fence was reached with an old epoch, in all incarnations."""
         self._broker_id = broker_id
-        self._run = run
         self._seed = seed
         self._loop = loop
         self._boot()
@@ -106,12 +103,7 @@ class Node:
 
     @property
     def incarnation(self) -> int:
-        return len(self.lines)
-
-    @property
-    def last_seq(self) -> int:
-        """The last sequence number in the log of the last incarnation; 0 if there is none."""
-        return len(self.lines.get(self.incarnation, ()))
+        return self.log.incarnation
 
     @property
     def alive(self) -> bool:
@@ -127,32 +119,11 @@ class Node:
     ) -> World:
         """Start the next incarnation, write the first record of its event log, and return its world."""
         self.disk.end_process()
-        after_seq = self.last_seq
-        lines: list[bytes] = []
-
-        def write(line: bytes) -> None:
-            lines.append(line)
-            self.log_lines.append(line)
-
-        self.lines[self.incarnation + 1] = lines
-        incarnation = self.incarnation
-        self.boots[incarnation] = self._event_clock.boot
+        incarnation = self.incarnation + 1
         self.process = process = self._loop.process(self.name, incarnation)
         self.disk.faults.stall = process.stall
-        self.events = EventLog(
-            run=self._run, node=self.name, incarnation=incarnation, clock=self._event_clock, write=write
-        )
-        self.events.append(
-            ProcessStarted(
-                role="simulator" if self._broker_id < 0 else "broker",
-                broker_id=self._broker_id,
-                software="understudy",
-                machine=self.name,
-                boot=self._event_clock.boot.text,
-                after_seq=after_seq,
-                has_testbed=True,
-            )
-        )
+        role = "simulator" if self._broker_id < 0 else "broker"
+        self.events = self.log.start(role, broker_id=self._broker_id, machine=self.name)
         fences = Fences(self.events, switched_off=self.switched_off)
         fences.hits = self.fence_hits
         return World(
@@ -184,7 +155,7 @@ class Node:
         """Begin the next boot of its machine; a machine that shares a clock keeps it."""
         if self._has_own_clock:
             self._boot_number += 1
-            self._event_clock.boot = own_boot(self._seed, self.name, self._boot_number, self._loop.now * 1000)
+            self.event_clock.boot = own_boot(self._seed, self.name, self._boot_number, self._loop.now * 1000)
 
     def arm(self, point: str, action: str, inject: Callable[[], None]) -> None:
         """Call `inject` when this node next reaches `point`.
@@ -203,9 +174,3 @@ class Node:
             self.events.append(PointReached(point=name, action=armed.action))
             armed.inject()
             await asyncio.sleep(0)  # the process has been paused or killed: it does not continue
-
-    def dump(self, folder: Path) -> None:
-        """Write the event log as the files that a broker process leaves."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for incarnation, lines in self.lines.items():
-            (folder / f"{self.name}-{incarnation:04d}-0001.jsonl").write_bytes(b"".join(lines))

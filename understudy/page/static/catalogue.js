@@ -26,10 +26,10 @@ export const DETAILS = ["decisions", "steps", "everything"];
 const STEPS = new Set([
   "ChannelClosed", "ChannelOpened", "ConnectionRefused", "EventEnded", "EventPreempted", "EventQueued", "EventStarted",
   "GroupsLoaded", "GroupsUnloaded", "LogCleaned", "LogOpened", "PartitionsMoved", "ReplicasMoved", "RequestQueued",
-  "RequestReceived", "ResponseSent", "RunDescribed", "StillRunning", "ZkWrite",
+  "MemberTransition", "RequestReceived", "ResponseSent", "RunDescribed", "StillRunning", "ZkWrite",
 ]);
 const OF_CLIENTS = new Set([
-  "HighWatermarkChanged", "LeaderStarted", "OffsetsCommitted", "OffsetsRemoved", "RecordsAcknowledged",
+  "ClientConnection", "ClientRequestBegan", "HighWatermarkChanged", "LeaderStarted", "OffsetsCommitted", "OffsetsRemoved", "RecordsAcknowledged",
   "RecordsAppended",
 ]);
 
@@ -271,8 +271,10 @@ function detailOf(record) {
   const isRoutine = type === "ResponseReceived" && data.error === "NONE" && data.refused_count === 0
     || type === "ZkWriteDone" && ROUTINE_OUTCOMES.has(data.outcome)
     || type === "FenceHit" && isRoutineFence(data)
-    || type === "RequestSent" && data.api === "UpdateMetadata";
-  const isOfClients = OF_CLIENTS.has(type) || type === "ClientRequestEnded" && data.error === "NONE";
+    || type === "RequestSent" && data.api === "UpdateMetadata"
+    || type === "ClientRequestEnded" && (data.is_sent_again || data.api === "Fetch");
+  const isOfClients = OF_CLIENTS.has(type)
+    || type === "ClientRequestEnded" && (data.error === "NONE" || data.api === "Metadata");
   return isOfClients ? DETAILS[2] : STEPS.has(type) || isRoutine ? DETAILS[1] : DETAILS[0];
 }
 

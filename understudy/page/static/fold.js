@@ -9,8 +9,9 @@
  * `LEADERSHIP`. Maps are `nodes`, `groups`, `links`, `fences`, `in_flight`, `zookeeper.ids`, `partitions` and
  * `acknowledged` (by topic, then by partition) and, of a node, `channels`, `coordinates`, `believes`, `metadata`,
  * `partition_states`, `logs` (by topic, then by partition) and `replica_states` (by topic, partition and broker). A
- * node's `queue` has a `length` and is iterated. Everything else are plain objects and arrays. An integer that a double
- * cannot hold is a text in hexadecimal.
+ * node's `queue` has a `length` and is iterated. Its map `clients` has objects whose maps are `waiting`, `sent`, `reads`
+ * (by topic, then by partition), `connections` and `groups`. Everything else are plain objects and arrays. An integer
+ * that a double cannot hold is a text in hexadecimal.
  */
 
 import {
@@ -20,6 +21,7 @@ import { groupAssigned, groupOffsets, groupTransition, groupsLoaded, groupsUnloa
 import {
   highWatermarkChanged, leaderStarted, logOpened, logTruncated, recordsAcknowledged, recordsAppended,
 } from "#offsets";
+import { clientConnection, clientRequestBegan, clientRequestEnded, memberTransition } from "#requests";
 import { larger, less, newNode, putNode, writable, writableNode } from "#state";
 import { Table, TopicTable } from "#tables";
 import {
@@ -442,6 +444,10 @@ const HANDLERS = new Map(Object.entries({
   GroupsUnloaded: groupsUnloaded,
   OffsetsCommitted: (state, node, data, record) => groupOffsets(state, node, data, record, false),
   OffsetsRemoved: (state, node, data, record) => groupOffsets(state, node, data, record, true),
+  ClientConnection: clientConnection,
+  ClientRequestBegan: clientRequestBegan,
+  ClientRequestEnded: clientRequestEnded,
+  MemberTransition: memberTransition,
   FenceHit: fenceHit,
   PointReached: pointReached,
   FaultInjected: (state, node, data, [us]) => faultInjected(state, data.target, data.fault, us),

@@ -65,6 +65,7 @@ export function newNode(owner, before, incarnation, us) {
     metadata_brokers: [],
     logs: new TopicTable(owner),
     coordinates: new Table(owner),
+    clients: new Table(owner),
     last_seq: 0,
     last_us: us,
   };
@@ -136,6 +137,18 @@ function nodeDocument({ [OWNER]: owner, ...node }) {
     metadata: topics(node.metadata),
     logs: topics(node.logs),
     coordinates: plain(node.coordinates),
+    clients: plain(node.clients, clientDocument),
+  };
+}
+
+function clientDocument(client) {
+  return {
+    ...client,
+    waiting: topics(client.waiting),
+    sent: topics(client.sent),
+    reads: topics(client.reads),
+    connections: plain(client.connections),
+    groups: plain(client.groups),
   };
 }
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from understudy.checks.group_records import add_records
 from understudy.checks.replica_logs import partitions_that_may_have_lost
+from understudy.clusters.clients.client_events import OpenClientLog
 from understudy.clusters.clients.client_load import ClientLoad
 from understudy.clusters.clients.group_load import GroupLoad
 from understudy.clusters.clients.group_member import MemberSettings
@@ -31,6 +32,7 @@ class ExperimentLoad:
         bootstrap: returns `host:port` of the brokers.
         begin: begins a coroutine on the event loop of the clients.
         now_ms: the clock of the times in `acknowledged_ms`.
+        open_log: begins the event log of a client.
     """
 
     def __init__(
@@ -42,14 +44,20 @@ class ExperimentLoad:
         *,
         begin: Callable[[Coroutine[Any, Any, None]], None],
         now_ms: Callable[[], float],
+        open_log: OpenClientLog,
     ) -> None:
         self.acknowledged_ms: list[float] = []
         """When each batch was acknowledged."""
         self._partitions = plan.experiment.cluster.partitions
         self._clients = ClientLoad(
-            network, clock, bootstrap, self._partitions, on_acknowledged=lambda: self.acknowledged_ms.append(now_ms())
+            network,
+            clock,
+            bootstrap,
+            self._partitions,
+            on_acknowledged=lambda: self.acknowledged_ms.append(now_ms()),
+            open_log=open_log,
         )
-        self._groups = GroupLoad(network, clock, bootstrap)
+        self._groups = GroupLoad(network, clock, bootstrap, open_log=open_log)
         self.history, self.groups = self._clients.history, self._groups.history
         self._plan = plan
         self._begin = begin

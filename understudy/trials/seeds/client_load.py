@@ -69,13 +69,22 @@ class SeedClients:
         self._parts = frozenset(parts)
         self._source = source
         network, clock = cluster.client_network, cluster.simulator.clock
-        self._load = ClientLoad(network, clock, lambda: cluster.bootstrap, PARTITIONS)
+        open_log = cluster.open_client_log
+        self._load = ClientLoad(network, clock, lambda: cluster.bootstrap, PARTITIONS, open_log=open_log)
         self._loads = [self._load]
         self.history = history = self._load.history
         if COMPACTION in self._parts:
             compacted = COMPACTED_PARTITIONS
             self._loads.append(
-                ClientLoad(network, clock, lambda: cluster.bootstrap, compacted, keys=KEYS, history=history)
+                ClientLoad(
+                    network,
+                    clock,
+                    lambda: cluster.bootstrap,
+                    compacted,
+                    keys=KEYS,
+                    history=history,
+                    open_log=open_log,
+                )
             )
 
     def start(self) -> None:
@@ -127,7 +136,10 @@ class SeedClients:
     async def _delete_records(self, after_s: float) -> None:
         """Produce to `DELETED_TOPIC`, and delete it with its records after `after_s`."""
         admin = self._cluster.admin
-        with contextlib.suppress(ApiError, NoBrokerAnswers), self._load.client("producer-4") as connections:
+        with (
+            contextlib.suppress(ApiError, NoBrokerAnswers),
+            self._load.client("producer-4", is_recorded=True) as connections,
+        ):
             await admin.create_topic(DELETED_TOPIC, partitions=1, replication_factor=2)
             producer = Producer(connections, self._cluster.simulator.clock, delivery_timeout_ms=3_000)
             for _ in range(3):

@@ -43,9 +43,10 @@ def judge(cluster: SimulatedCluster) -> SeedJudgement:
     problems += [f"unhandled: {failure}" for failure in cluster.loop.failures]
     digest = blake2b(digest_size=16)
     fence_hits: Counter[Switch] = Counter()
-    for node in cluster.nodes:
-        for lines in node.lines.values():
+    for log in cluster.logs:
+        for lines in log.lines.values():
             digest.update(b"".join(lines))
+    for node in cluster.nodes:
         fence_hits.update(node.fence_hits)
         problems += [
             f"{node.name}: {record.data.task} failed: {record.data.error}"

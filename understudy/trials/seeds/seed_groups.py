@@ -136,6 +136,7 @@ class SeedGroups:
             lambda: cluster.bootstrap,
             step_s=_STEP_S,
             watch_backoff_ms=_BACKOFF_MS,
+            open_log=cluster.open_client_log,
         )
         self.history = self._load.history
 

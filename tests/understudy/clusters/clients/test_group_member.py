@@ -27,6 +27,7 @@ from understudy.clusters.clients.member_events import (
     OffsetsFetched,
     Released,
 )
+from understudy.clusters.clients.member_states import MemberMoved
 from understudy.clusters.clients.producer import DeliveryOutcome
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import TopicPartition
@@ -120,6 +121,7 @@ class Fixture:
         self.script = Script(answers)
         self.clock = Ticking()
         self.events: list[MemberEvent] = []
+        self.moves: list[MemberMoved] = []
         chosen = {
             "group_id": "g",
             "topics": ("t",),
@@ -131,8 +133,19 @@ class Fixture:
             self.script,
             self.clock,
             MemberSettings(**(chosen | settings)),  # type: ignore[arg-type]  # keywords of a test
-            self.events.append,
+            self._note,
         )
+
+    def _note(self, event: MemberEvent) -> None:
+        if isinstance(event, MemberMoved):
+            self.moves.append(event)
+        else:
+            self.events.append(event)
+
+    @property
+    def states(self) -> list[str]:
+        """The states in which it has been, and its generation in each."""
+        return [f"{moved.state.name} {moved.generation}" for moved in self.moves]
 
     def seen(self, kind: type) -> list[MemberEvent]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -185,6 +198,8 @@ def test_new_member_joins_with_the_id_that_it_is_given() -> None:
     assert all_of.member.owned == (T[0], T[1])
     assert not all_of.member.needs_to_join
     assert [type(event) for event in all_of.events] == [JoinBegan, Assigned, JoinEnded]
+    assert all_of.states == ["PREPARING_REBALANCE -1", "COMPLETING_REBALANCE 1", "STABLE 1"]
+    assert (all_of.moves[-1].partitions, all_of.moves[-1].coordinator) == ((T[0], T[1]), 1)
 
 
 def test_leader_assigns_for_all_members() -> None:
@@ -260,6 +275,7 @@ def test_group_that_refuses_a_member_ends_the_join(error: Errors) -> None:
     with pytest.raises(MemberRefused, match=error.name):
         run(all_of.member.join())
     assert isinstance(all_of.events[-1], JoinEnded)
+    assert (all_of.states[-1], all_of.moves[-1].reason) == ("UNJOINED -1", error.name)
 
 
 def rejoining(all_of: Fixture) -> None:
@@ -276,6 +292,8 @@ def test_eager_member_gives_up_what_it_has_before_it_joins_again() -> None:
     rejoining(all_of)
     kinds = [type(event) for event in all_of.events]
     assert kinds == [JoinBegan, Assigned, JoinEnded, JoinBegan, Released, Assigned, JoinEnded]
+    assert all_of.states[3:] == ["PREPARING_REBALANCE 1", "COMPLETING_REBALANCE 2", "STABLE 2"]
+    assert (all_of.moves[3].partitions, all_of.moves[3].reason) == ((), "REBALANCE_IN_PROGRESS")
     again = all_of.script.requests(JoinGroupRequest)[1].protocols[0]
     assert decode_subscription("range", again.metadata).owned == ()
 
@@ -448,6 +466,7 @@ def test_member_leaves(answer: Message | Exception) -> None:
     assert [each.member_id for each in request.members] == ["m-1"]
     assert all_of.member.member_id == ""
     assert isinstance(all_of.events[-1], Released)
+    assert all_of.states[-1] == "UNJOINED -1"
 
 
 def test_static_member_keeps_its_place_when_it_ends() -> None:

@@ -75,7 +75,7 @@ def test_each_incarnation_has_its_own_event_log_and_random_numbers(harness: Node
     )
     assert (records[0].data, records[2].data) == (started, msgspec.structs.replace(started, after_seq=2))
     assert records[0].wall_ms == EPOCH_MS
-    harness.node.dump(tmp_path)
+    harness.node.log.dump(tmp_path)
     reading = read([tmp_path])
     assert reading.findings == ()
     assert len(reading.records) == 3

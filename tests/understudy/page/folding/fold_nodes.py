@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from tests.understudy.page.folding.fold_clients import with_client
 from tests.understudy.page.folding.fold_state import (
     ControllerEvent,
     Life,
@@ -21,6 +22,9 @@ from tests.understudy.page.folding.fold_state import (
 )
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
+    ClientConnection,
+    ClientRequestBegan,
+    ClientRequestEnded,
     ContextLoaded,
     ControllerReady,
     Envelope,
@@ -35,6 +39,7 @@ from understudy.foundation.eventlog.records import (
     LoggedBatch,
     LogOpened,
     LogTruncated,
+    MemberTransition,
     MetadataUpdated,
     PartitionsMoved,
     PointReached,
@@ -76,6 +81,8 @@ def node_after(node: NodePicture, record: Envelope, us: int) -> NodePicture:
             return _states(node, record)
         case LeaderAndIsrApplied() | StopReplicaApplied() | MetadataUpdated():
             return _control_request(node, record)
+        case ClientConnection() | ClientRequestBegan() | ClientRequestEnded() | MemberTransition() as of_client:
+            return with_client(node, of_client, us)
         case LogOpened() | LeaderStarted() | RecordsAppended() | HighWatermarkChanged() | LogTruncated() as data:
             return _log(node, data, us)
         case _:

@@ -162,6 +162,88 @@ class GroupPicture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingBatch:
+    """The records of a Produce that a client has not seen the end of."""
+
+    records: int
+    since_us: int
+    """When its first attempt began."""
+    attempt: int
+    broker: str
+    """Empty if it cannot be sent yet."""
+    error: str | None
+    """The error of the last attempt, empty for no answer; None while an attempt is under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedSend:
+    """The last Produce of a client to a partition that has ended."""
+
+    records: int
+    offset: int
+    error: str
+    """`NONE` if it is acknowledged; empty if there was no answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A partition that a client reads."""
+
+    position: int
+    broker: str
+    """Empty if it knows no leader."""
+    error: str | None
+    """The error of the last Fetch, empty for no answer; None without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """A request for metadata that is under way, or has failed."""
+
+    broker: str
+    since_us: int
+    error: str | None
+    """None while it is under way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConnectionPicture:
+    """A client's connection to a broker."""
+
+    state: str
+    since_us: int
+    """When it began to connect, also if attempts have failed since; when it was connected."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """A member's own view of its group."""
+
+    state: str
+    since_us: int
+    generation: int
+    member_id: str
+    coordinator: int
+    partitions: tuple[tuple[str, int], ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPicture:
+    """A client of a process, by its records."""
+
+    waiting: Topics[tuple[WaitingBatch, ...]] = field(default_factory=_nothing)
+    """The oldest batch first."""
+    sent: Topics[EndedSend] = field(default_factory=_nothing)
+    reads: Topics[Reading] = field(default_factory=_nothing)
+    lookup: Lookup | None = None
+    connections: Mapping[str, ClientConnectionPicture] = field(default_factory=_nothing)
+    """By the broker's node."""
+    groups: Mapping[str, Membership] = field(default_factory=_nothing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodePicture:
     """One node: a process, by its own records and the faults injected into it."""
 
@@ -205,6 +287,8 @@ class NodePicture:
     logs: Topics[PartitionLog] = field(default_factory=_nothing)
     coordinates: Mapping[int, int] = field(default_factory=_nothing)
     """The partitions of `__consumer_offsets` that it has loaded, with the leader epoch of each."""
+    clients: Mapping[str, ClientPicture] = field(default_factory=_nothing)
+    """The clients that run in its process, by client id."""
     last_seq: int = 0
     last_us: int = 0
 

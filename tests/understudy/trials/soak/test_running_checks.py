@@ -37,7 +37,7 @@ def run(
     plan = structs.replace(draw_plan(seed, SECONDS, fences_off=fences_off), wrong_clocks=False)
     run_plan(plan)
     (cluster,) = clusters
-    records = [decode_record(line) for node in cluster.nodes for lines in node.lines.values() for line in lines]
+    records = [decode_record(line) for log in cluster.logs for lines in log.lines.values() for line in lines]
     return records, list(cluster.zookeeper.transactions)
 
 

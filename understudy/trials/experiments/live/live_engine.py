@@ -92,6 +92,7 @@ class LiveEngine(Performing):
             plan,
             begin=self._clients.begin,
             now_ms=lambda: self.now_ms,
+            open_log=self.cluster.open_client_log,
         )
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()

@@ -54,6 +54,7 @@ class SimulatedEngine(SimulatedActions, Performing):
             plan,
             begin=self.cluster.begin,
             now_ms=lambda: self.now_ms,
+            open_log=self.cluster.open_client_log,
         )
 
     # ------------------------------------------------------------------ time
@@ -105,8 +106,8 @@ class SimulatedEngine(SimulatedActions, Performing):
         cluster.dump(self._folder)
         return RunData(
             records={
-                node.name: [decode_record(line) for lines in node.lines.values() for line in lines]
-                for node in cluster.nodes
+                log.name: [decode_record(line) for lines in log.lines.values() for line in lines]
+                for log in cluster.logs
             },
             transactions=cluster.zookeeper.transactions,
             load=load,
