@@ -365,7 +365,7 @@ export function partitionOf(record) {
   const listed = [data.partitions, data.leaders, data.followers].find((each) => Array.isArray(each) && each.length > 0);
   const found = typeof data.topic === "string" && Number.isInteger(data.partition)
     ? [[data.topic, data.partition]] : listed ?? [];
-  const first = found.find(([topic, number]) => !isInternal(topic) && Number.isInteger(number));
+  const first = found.find(([topic, number]) => !isInternal(topic) && Number.isInteger(number) && number >= 0);
   return first === undefined ? null : [first[0], String(first[1])];
 }
 

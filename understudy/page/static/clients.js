@@ -1,13 +1,26 @@
-/** The user's processes of a test in virtual time: a card for each, with what it did last. */
+/**
+ * The row of clients: a card for each process that has clients of its own, with what waits for an answer, what it
+ * reads, its view of its group, and a connection that it tries. Many clients are a list with one line for each.
+ */
 
+import { TYPE, US, WORDS } from "#catalogue";
 import { LIFE_SIGNS, LIFE_WORDS } from "#cluster";
-import { US, WORDS } from "#catalogue";
-import { byId, h, keyed, setAttribute, setText } from "#dom";
-import { clock } from "#words";
+import { byId, explain, h, keyed, setAttribute, setText } from "#dom";
+import { isSent } from "#requests";
+import { clock, count, duration, nodeName } from "#words";
 
-const SHOWN = 5;
+const MOST_CARDS = 8;
+const MOST_LINES = 4;
+const MOST_READS = 12;
+const MOST_SENTENCES = 5;
 
-/** Draws the cards. The list is hidden if the run has no such process. */
+/** What a member does in its group, by Kafka's name of its state. */
+const MEMBER_WORDS = new Map([
+  ["UNJOINED", "is no member of"], ["PREPARING_REBALANCE", "joins"],
+  ["COMPLETING_REBALANCE", "waits for its assignment in"], ["STABLE", "is a member of"],
+]);
+
+/** Draws the cards. The row is hidden if the run has no such process. */
 export class ClientsView {
   constructor(history, catalogue, player) {
     this._history = history;
@@ -16,29 +29,42 @@ export class ClientsView {
     this._list = byId("clients");
   }
 
-  /** Draw the cards at a moment. */
-  draw(state) {
-    const nodes = [...state.nodes].filter(([, { role }]) => role === "client");
-    setAttribute(this._list, "hidden", nodes.length === 0);
-    const names = nodes.map(([name]) => name).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-    const cards = keyed(this._list, names, card);
-    for (const [name, node] of nodes) {
-      const item = cards.get(name);
-      setAttribute(item, "data-life", node.life);
-      setText(item.querySelector(".sign"), LIFE_SIGNS[node.life]);
-      setText(item.querySelector(".word"), `${LIFE_WORDS[node.life]}, start ${node.incarnation}`);
-      this._drawSentences(item.querySelector("ol"), name);
+  /** Draw the clients at a moment; `chosen` is the partition whose values are marked, or null. */
+  draw(state, chosen, us, isReachable) {
+    const nodes = new Map([...state.nodes].filter(([, { role }]) => role === "client"));
+    const names = [...nodes.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    const isList = names.length > MOST_CARDS;
+    setAttribute(this._list, "hidden", names.length === 0);
+    setAttribute(this._list, "data-form", isList ? "list" : "cards");
+    for (const [name, card] of keyed(this._list, names, newCard)) {
+      const node = nodes.get(name);
+      const sentences = this._lastOf(name);
+      const hasEnded = sentences.length > 0 && this._history.recordAt(sentences.at(-1))[TYPE] === "ProcessExiting";
+      drawCard(card, name, node, factsOf(node, chosen, us), { hasEnded, isList, isReachable });
+      this._drawSentences(card, isList ? [] : sentences, node.clients.size === 0);
     }
   }
 
-  _drawSentences(list, name) {
+  /** The numbers of the records with words of a process before this moment, at most `MOST_SENTENCES`. */
+  _lastOf(name) {
     const sentences = this._catalogue.sentencesOf(name);
     const until = sentences.countBelow(this._player.n);
     const numbers = [];
-    for (let place = Math.max(0, until - SHOWN); place < until; place += 1) {
+    for (let place = Math.max(0, until - MOST_SENTENCES); place < until; place += 1) {
       numbers.push(sentences.at(place));
     }
-    keyed(list, numbers.map(String), (key) => this._sentence(Number(key)));
+    return numbers;
+  }
+
+  /** What a process did last: folded in, unless the card has nothing else to say (`isAll`). */
+  _drawSentences(card, numbers, isAll) {
+    const last = card.querySelector("details");
+    if (last.isAll !== isAll) {
+      last.isAll = isAll;
+      last.open = isAll;
+    }
+    setAttribute(last, "hidden", numbers.length === 0);
+    keyed(last.querySelector("ol"), numbers.map(String), (key) => this._sentence(Number(key)));
   }
 
   _sentence(number) {
@@ -48,11 +74,182 @@ export class ClientsView {
   }
 }
 
-function card(name) {
+function newCard(name) {
   return h(
     "li.client", { "data-node": name, "data-part": `client:${name}` },
-    h("h3", {}, name),
-    h("p.life", {}, h("span.sign", { "aria-hidden": "true" }), h("span.word", {})),
-    h("ol", { "aria-label": `what ${name} did last` }),
+    h("h3", {}, h("span.sign", { "aria-hidden": "true" }), h("span.name", {}, name)),
+    h("p.life", {}, h("span.word")),
+    h("ul.waits"),
+    h("ul.reads"),
+    h(
+      "details", { hidden: true },
+      h("summary", {}, "what it did last"),
+      h("ol", { "aria-label": `what ${name} did last` }),
+    ),
   );
+}
+
+function drawCard(card, name, node, { kind, lines, reads }, { hasEnded, isList, isReachable }) {
+  const [title, life, waits, readings] = card.children;
+  const start = node.incarnation > 1 ? `, start ${node.incarnation}` : "";
+  const word = `${hasEnded ? "ended" : LIFE_WORDS[node.life]}${start}`;
+  setAttribute(card, "data-life", hasEnded ? "ended" : node.life);
+  setAttribute(card, "data-waits", lines.some(({ isUrgent }) => isUrgent));
+  setText(title.querySelector(".sign"), hasEnded ? "○" : LIFE_SIGNS[node.life]);
+  setText(life.firstElementChild, word);
+  setAttribute(life, "hidden", word === LIFE_WORDS.running);
+  drawLines(waits, isList ? lines.slice(0, 1) : lines);
+  drawReads(readings, isList && lines.length > 0 ? [] : reads);
+  const texts = [...lines, ...reads].map(({ text, title: longer }) => longer ?? text);
+  explain(card, `${name}, ${kind}, ${word}${texts.length > 0 ? `: ${texts.join("; ")}` : ""}`, isReachable);
+}
+
+function drawLines(list, lines) {
+  const items = keyed(list, lines.map(({ key }) => key), () => h("li"));
+  for (const { key, text, title, isUrgent, isChosen } of lines) {
+    const item = items.get(key);
+    setText(item, text);
+    setAttribute(item, "title", title ?? null);
+    setAttribute(item, "data-urgent", isUrgent === true);
+    setAttribute(item, "data-chosen", isChosen === true);
+  }
+}
+
+function drawReads(list, reads) {
+  const shown = reads.slice(0, MOST_READS);
+  const more = reads.length - shown.length;
+  const items = keyed(list, [...shown.map(({ key }) => key), ...(more > 0 ? [""] : [])], () => h("li"));
+  for (const { key, text, title, isUrgent, isChosen } of shown) {
+    const item = items.get(key);
+    setText(item, text);
+    setAttribute(item, "title", title);
+    setAttribute(item, "data-urgent", isUrgent);
+    setAttribute(item, "data-chosen", isChosen);
+  }
+  if (more > 0) setText(items.get(""), `and ${more} more`);
+}
+
+// ------------------------------------------------------------------ what a card says
+
+/** What a process's clients do, as lines and as positions of partitions; nothing for a process that has ended. */
+function factsOf(node, chosen, us) {
+  const facts = { kind: "client", lines: [], reads: [] };
+  if (node.life === "dead") return facts;
+  const isNamed = node.clients.size > 1;
+  for (const [id, client] of node.clients) {
+    const found = factsOfClient(client, chosen, us);
+    facts.kind = isNamed ? "client" : kindOf(client);
+    for (const part of ["lines", "reads"]) {
+      for (const fact of found[part]) {
+        const text = isNamed ? `${id}: ${fact.text}` : fact.text;
+        facts[part].push({ ...fact, key: `${id} ${fact.key}`, text });
+      }
+    }
+  }
+  return facts;
+}
+
+function kindOf(client) {
+  if (client.groups.size > 0) return "member of a group";
+  if (client.waiting.size + client.sent.size > 0) return "producer";
+  return client.reads.size > 0 ? "consumer" : "client";
+}
+
+function factsOfClient(client, chosen, us) {
+  const waiting = [...partitionsOf(client.waiting, chosen)].map((each) => waitsFor(each, us));
+  const shown = waiting.slice(0, MOST_LINES);
+  const more = waiting.length - shown.length;
+  const lines = [
+    ...shown,
+    ...(more > 0 ? [{ key: "more", text: `and records for ${count(more, "more partition")}`, isUrgent: true }] : []),
+    ...connectionLines(client, us),
+    ...lookupLines(client, us),
+    ...[...client.groups].map(([group, membership]) => memberLine(group, membership, us)),
+    ...sentLines(client, chosen),
+  ];
+  return { lines, reads: [...partitionsOf(client.reads, chosen)].map(readOf) };
+}
+
+/** The partitions of a table with their values, the chosen one first. */
+function* partitionsOf(table, chosen) {
+  const first = chosen === null ? undefined : table.at(...chosen);
+  if (first !== undefined) yield { name: chosen.join("-"), value: first, isChosen: true };
+  for (const [topic, partitions] of table) {
+    for (const [partition, value] of partitions) {
+      if (first === undefined || topic !== chosen[0] || partition !== chosen[1]) {
+        yield { name: `${topic}-${partition}`, value, isChosen: false };
+      }
+    }
+  }
+}
+
+function waitsFor({ name, value: batches, isChosen }, us) {
+  const [oldest] = batches;
+  const records = batches.length === 1 && Number.isInteger(oldest.records)
+    ? `${count(oldest.records, "record")} ${oldest.records === 1 ? "waits" : "wait"}`
+    : `${count(batches.length, "batch")} wait`;
+  const at = oldest.broker === "" ? ", no leader to send to" : ` at ${nodeName(oldest.broker)}`;
+  const attempt = oldest.attempt > 1 ? `, attempt ${oldest.attempt}` : "";
+  const failed = isSent(oldest) || oldest.error === null ? "" : `: ${oldest.error || "no answer"}, tries again`;
+  const text = `${records} for ${name}${at}, ${duration(us - oldest.since_us)}${attempt}${failed}`;
+  return { key: `waits ${name}`, text, isUrgent: true, isChosen };
+}
+
+/** A connection that is being tried, or has failed and is still needed. */
+function connectionLines(client, us) {
+  const needed = new Set([...client.groups].map(([, { coordinator }]) => `broker-${coordinator}`));
+  for (const { value } of partitionsOf(client.reads, null)) needed.add(value.broker);
+  for (const { value } of partitionsOf(client.waiting, null)) value.forEach(({ broker }) => needed.add(broker));
+  return [...client.connections]
+    .filter(([broker, { state }]) => state === "connecting" || state === "failed" && needed.has(broker))
+    .map(([broker, { state, since_us, reason }]) => {
+      const what = state === "connecting" ? "connects to" : "cannot connect to";
+      const text = `${what} ${nodeName(broker)}, ${duration(us - since_us)}`;
+      const title = reason === "" ? text : `${text}: ${reason}`;
+      return { key: `connection ${broker}`, text, title, isUrgent: true };
+    });
+}
+
+function lookupLines({ lookup }, us) {
+  if (lookup === null) return [];
+  const { broker, since_us, error } = lookup;
+  const what = error === null ? "asks" : "has no metadata from";
+  const text = `${what} ${nodeName(broker)}${error === null ? " for metadata" : ""}, ${duration(us - since_us)}`;
+  return [{ key: "lookup", text, isUrgent: true }];
+}
+
+function memberLine(group, { state, since_us, generation, coordinator, partitions, reason }, us) {
+  const isStable = state === "STABLE";
+  const owned = partitions.map((each) => each.join("-")).join(", ");
+  const of = generation >= 0 ? `, generation ${generation}` : "";
+  const since = isStable ? "" : `, ${duration(us - since_us)}`;
+  const owns = isStable || owned !== "" ? `; owns ${owned || "nothing"}` : "";
+  const text = `${MEMBER_WORDS.get(state) ?? state} group ${group}${of}${since}${owns}`;
+  const title = `${text}; state ${state}, coordinator ${coordinator < 0 ? "to be found" : `broker ${coordinator}`}`
+    + `${reason === "" ? "" : `: ${reason}`}`;
+  return { key: `group ${group}`, text, title, isUrgent: !isStable };
+}
+
+/** The last end of a Produce: that of the chosen partition, otherwise those that were not acknowledged. */
+function sentLines(client, chosen) {
+  return [...partitionsOf(client.sent, chosen)]
+    .filter(({ value: { error }, isChosen }) => isChosen || error !== "NONE")
+    .slice(0, MOST_LINES)
+    .map(({ name, value: { records, offset, error }, isChosen }) => {
+      const last = Number.isInteger(offset) && Number.isInteger(records) ? offset + records - 1 : offset;
+      const isKnown = !Number.isInteger(last) || last >= 0;
+      const text = error === "NONE"
+        ? `${name}: acknowledged${isKnown ? ` up to offset ${last}` : ""}`
+        : `${name}: ${count(records, "record")} not acknowledged: ${error || "no answer"}`;
+      return { key: `sent ${name}`, text, isChosen, isUrgent: error !== "NONE" };
+    });
+}
+
+function readOf({ name, value: { position, broker, error }, isChosen }) {
+  const isLost = error !== null || broker === "";
+  const why = broker === "" ? "no leader" : error || "no answer";
+  const text = `${name}: ${position < 0 ? "?" : position}${isLost ? `, ${why}` : ""}`;
+  const title = `position ${position} of ${name}, ${broker === "" ? "no leader known" : `read at ${nodeName(broker)}`}`
+    + `${isLost && broker !== "" ? `: ${why}` : ""}`;
+  return { key: `reads ${name}`, text, title, isUrgent: isLost, isChosen };
 }

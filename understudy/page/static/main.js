@@ -308,7 +308,7 @@ class RunPage {
     const committed = this._groups.committed(state, chosen);
     this._logs.draw(state, chosen, us, this._completeness, this._cluster, committed);
     this._groups.draw(state, chosen, this._cluster);
-    this._clients.draw(state);
+    this._clients.draw(state, chosen, us, this._cluster.isReachable);
     this._missing.draw(us);
     this._inside.draw(state, us);
     this._story.draw();
