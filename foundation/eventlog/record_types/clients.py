@@ -40,7 +40,8 @@ class ClientConnection(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 class ClientRequestBegan(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written by a client before it sends a Metadata, or a Produce for a partition, and when it begins to fetch a
-    partition from a broker or from another offset than it has reached."""
+    partition from a broker or from another offset than it has reached. A user's process in a test in virtual time has
+    it for Produce only."""
 
     api: str
     """`Metadata`, `Produce` or `Fetch`."""
@@ -99,7 +100,8 @@ class ClientRequestEnded(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class MemberTransition(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a member of a group when its state in the group changes, or the reason for it."""
+    """Written by a member of a group when its state in the group changes, or the reason for it. A user's process in a
+    test in virtual time has it for `STABLE` only, without the coordinator."""
 
     client_id: str
     """The name that the client gives itself."""

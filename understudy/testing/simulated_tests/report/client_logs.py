@@ -15,13 +15,15 @@ from understudy.clusters.virtual.world import LogLine, VirtualWorld
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import (
     ClientLogged,
+    ClientRequestBegan,
     ClientRequestEnded,
+    MemberTransition,
     Payload,
     ProcessExiting,
     ProcessStarted,
 )
 from understudy.testing.simulated_tests.history.wire_history import WireHistory
-from understudy.testing.simulated_tests.history.wire_records import Commit, Delivered, Sent
+from understudy.testing.simulated_tests.history.wire_records import Assigned, Commit, Delivered, Sent
 
 PAGE: Final = "run.html"
 _MOST_TEXT: Final = 500
@@ -105,8 +107,14 @@ def _log_of(world: VirtualWorld, loop: ProcessLoop, moments: Iterable[_Moment], 
 
 def _of_wire(wire: WireHistory) -> Iterator[tuple[str, int, _Moment]]:
     decoder = wire.decoded()
+    attempts = {(sent.send, sent.attempt) for sent in decoder.sent}
     for batch in _by_request(decoder.sent):
-        yield _process_of(batch[0], _of_batch(batch))
+        sent = batch[0]
+        is_sent_again = (sent.send, sent.attempt + 1) in attempts
+        yield _process_of(sent, (sent.sent_ms, _begun(batch)))
+        yield _process_of(sent, (_ended_ms(sent), _ended(batch, is_sent_again=is_sent_again)))
+    for assigned in decoder.assigned:
+        yield _process_of(assigned, (assigned.at_ms, _stable(assigned)))
     for answer in _by_request(decoder.delivered):
         first = answer[0]
         payload = ClientRequestEnded(
@@ -120,6 +128,7 @@ def _of_wire(wire: WireHistory) -> Iterator[tuple[str, int, _Moment]]:
             records=len(answer),
             group=first.group or "",
             took_ms=round(first.received_ms - first.sent_ms, 3),
+            next_offset=answer[-1].offset + 1,
         )
         yield _process_of(first, (first.received_ms, payload))
     for commit in decoder.commits:
@@ -137,9 +146,34 @@ def _of_wire(wire: WireHistory) -> Iterator[tuple[str, int, _Moment]]:
         yield _process_of(commit, (_ended_ms(commit), payload))
 
 
-def _of_batch(batch: Sequence[Sent]) -> _Moment:
+def _begun(batch: Sequence[Sent]) -> ClientRequestBegan:
     first = batch[0]
-    return _ended_ms(first), ClientRequestEnded(
+    return ClientRequestBegan(
+        api="Produce",
+        client_id=first.client.client_id,
+        broker=_node(first.broker),
+        topic=first.topic,
+        partition=first.partition,
+        records=len(batch),
+        attempt=first.attempt,
+    )
+
+
+def _stable(assigned: Assigned) -> MemberTransition:
+    return MemberTransition(
+        client_id=assigned.client.client_id,
+        group=assigned.group,
+        member_id=assigned.member,
+        target="STABLE",
+        generation=assigned.generation,
+        coordinator=-1,
+        partitions=assigned.partitions,
+    )
+
+
+def _ended(batch: Sequence[Sent], *, is_sent_again: bool) -> ClientRequestEnded:
+    first = batch[0]
+    return ClientRequestEnded(
         api="Produce",
         client_id=first.client.client_id,
         broker=_node(first.broker),
@@ -150,6 +184,7 @@ def _of_batch(batch: Sequence[Sent]) -> _Moment:
         records=len(batch),
         attempt=first.attempt,
         took_ms=_took_ms(first),
+        is_sent_again=is_sent_again,
     )
 
 
@@ -159,7 +194,7 @@ def _by_request(items: Iterable[_T]) -> Iterator[list[_T]]:
         yield list(group)
 
 
-def _process_of(each: Sent | Delivered | Commit, moment: _Moment) -> tuple[str, int, _Moment]:
+def _process_of(each: Sent | Delivered | Commit | Assigned, moment: _Moment) -> tuple[str, int, _Moment]:
     return each.client.process, each.client.incarnation, moment
 
 

@@ -15,8 +15,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from understudy.cli.main import main
 from understudy.foundation.eventlog.records import (
     ClientLogged,
+    ClientRequestBegan,
     ClientRequestEnded,
     Envelope,
+    MemberTransition,
     ProcessExiting,
     ProcessStarted,
 )
@@ -96,10 +98,17 @@ def test_requests_of_clients_are_recorded_with_their_answers(folder: Path) -> No
     assert sent[0] == ("NOT_LEADER_OR_FOLLOWER", 1, 1, -1)
     assert ("NONE", 2, 1, 0) in sent
     assert {each.client_id for each in ended} == {"shop"}
+    assert [each.is_sent_again for each in ended if each.api == "Produce"][:2] == [True, False]
+    begun = [record.data for record in records_of(folder, "test") if isinstance(record.data, ClientRequestBegan)]
+    assert [(each.api, each.attempt, each.records) for each in begun[:2]] == [("Produce", 1, 1), ("Produce", 2, 1)]
     of_billing = [record.data for record in records_of(folder, "billing")]
     apis = Counter(each.api for each in of_billing if isinstance(each, ClientRequestEnded))
     assert apis["Fetch"] > 0
     assert apis["OffsetCommit"] > 0
+    read = [each.next_offset for each in of_billing if isinstance(each, ClientRequestEnded) and each.api == "Fetch"]
+    assert read[-1] == 3
+    states = [each for each in of_billing if isinstance(each, MemberTransition)]
+    assert {(each.group, each.target, each.partitions) for each in states} == {("billing", "STABLE", (("orders", 0),))}
 
 
 def test_log_lines_of_clients_are_recorded(folder: Path) -> None:
