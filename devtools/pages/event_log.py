@@ -45,8 +45,9 @@ exclusively, so two processes never write to one file. A new file begins when th
 larger than 64 MiB; the sequence numbers run on (`foundation/eventlog/files.py`).
 
 A broker writes to the folder `events` in its log directory, or to `understudy.events.dir`. `understudy up` puts them
-under the run folder: `broker-N/events/` for brokers, `testbed/events/` for the faults it injects. `understudy simulate
---seed N --dir DIR` leaves the files of a simulated run in one folder.
+under the run folder: `broker-N/events/` for brokers, `testbed/events/` for the faults it injects, and `NAME/events/`
+for each client of a load, for example `producer-1`. `understudy simulate --seed N --dir DIR` leaves the files of a
+simulated run in one folder.
 
 A line has been handed to the operating system when the write returns: it survives the death of the process, not a loss
 of power. A broker that cannot write its event log stops. The reader (`understudy/history/reading/reader.py`) takes what
@@ -146,6 +147,12 @@ record type that was renamed is read under its former name too (`FORMER_TYPE_NAM
 
 **On demand.** Everything is written by default but `RequestDetail`, which needs `understudy.events.detail=true`, and
 the [records of logs](#records-of-the-logs-of-partitions), which need `understudy.events.logs=true`.
+
+**Clients.** The clients of experiments, lessons, seeds and `understudy demo` have logs of their own; those that only
+observe for a check have none. A client writes two records for each Produce, of one batch and any number of records, one
+for each Fetch that brings records, and two for each connection and each Metadata. An attempt that repeats one of the
+same second, and ends as it did, is left out. A log of a load without records of clients is of an older version: the
+picture of its run has no row of clients.
 """
 
 

@@ -1,4 +1,4 @@
-"""The row of clients: the cards of a user's processes, and those of the clients of a load."""
+"""The row of clients: the cards of a user's processes, and the cards of the clients of a load."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ const ROUTINE_OUTCOMES = new Set(["Ok", "NoNode", "NodeExists"]);
 export const DETAILS = ["decisions", "steps", "everything"];
 const STEPS = new Set([
   "ChannelClosed", "ChannelOpened", "ConnectionRefused", "EventEnded", "EventPreempted", "EventQueued", "EventStarted",
-  "GroupsLoaded", "GroupsUnloaded", "LogCleaned", "LogOpened", "PartitionsMoved", "ReplicasMoved", "RequestQueued",
-  "MemberTransition", "RequestReceived", "ResponseSent", "RunDescribed", "StillRunning", "ZkWrite",
+  "GroupsLoaded", "GroupsUnloaded", "LogCleaned", "LogOpened", "MemberTransition", "PartitionsMoved", "ReplicasMoved",
+  "RequestQueued", "RequestReceived", "ResponseSent", "RunDescribed", "StillRunning", "ZkWrite",
 ]);
 const OF_CLIENTS = new Set([
-  "ClientConnection", "ClientRequestBegan", "HighWatermarkChanged", "LeaderStarted", "OffsetsCommitted", "OffsetsRemoved", "RecordsAcknowledged",
-  "RecordsAppended",
+  "ClientConnection", "ClientRequestBegan", "HighWatermarkChanged", "LeaderStarted", "OffsetsCommitted",
+  "OffsetsRemoved", "RecordsAcknowledged", "RecordsAppended",
 ]);
 
 /**

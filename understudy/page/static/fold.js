@@ -9,9 +9,9 @@
  * `LEADERSHIP`. Maps are `nodes`, `groups`, `links`, `fences`, `in_flight`, `zookeeper.ids`, `partitions` and
  * `acknowledged` (by topic, then by partition) and, of a node, `channels`, `coordinates`, `believes`, `metadata`,
  * `partition_states`, `logs` (by topic, then by partition) and `replica_states` (by topic, partition and broker). A
- * node's `queue` has a `length` and is iterated. Its map `clients` has objects whose maps are `waiting`, `sent`, `reads`
- * (by topic, then by partition), `connections` and `groups`. Everything else are plain objects and arrays. An integer
- * that a double cannot hold is a text in hexadecimal.
+ * node's `queue` has a `length` and is iterated. Its map `clients` has objects with maps of their own: `waiting`,
+ * `sent` and `reads` (by topic, then by partition), `connections` and `groups`. Everything else are plain objects and
+ * arrays. An integer that a double cannot hold is a text in hexadecimal.
  */
 
 import {

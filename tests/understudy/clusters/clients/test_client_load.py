@@ -14,6 +14,10 @@ from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.loop_thread import LoopThread
 from understudy.foundation.cluster.identifiers import TopicPartition
+from understudy.foundation.eventlog.records import ClientRequestEnded, LogSeen, ProcessStarted
+from understudy.history.reading.missing import find_missing
+from understudy.history.reading.reader import read
+from understudy.history.reading.run_builder import run_records_of
 
 TOPIC = "orders"
 PARTITIONS = [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)]
@@ -33,7 +37,14 @@ def test_acknowledged_records_are_found_again_after_a_broker_was_killed_and_miss
             await admin.create_topic(TOPIC, partitions=len(PARTITIONS), replication_factor=2)
 
         def load_with(history: ClientHistory) -> ClientLoad:
-            return ClientLoad(SocketNetwork(), MachineClock(), lambda: addresses, PARTITIONS, history=history)
+            return ClientLoad(
+                SocketNetwork(),
+                MachineClock(),
+                lambda: addresses,
+                PARTITIONS,
+                history=history,
+                open_log=cluster.open_client_log,
+            )
 
         asyncio.run(create())
         history = ClientHistory()
@@ -60,3 +71,23 @@ def test_acknowledged_records_are_found_again_after_a_broker_was_killed_and_miss
         read_later = ClientHistory(sends=history.sends)
         clients.ask(load_with(read_later).read_all(), 60)
         assert len(list(AcknowledgedRecordsAreRead().contradictions(read_later))) == history.acknowledged
+        cluster.stop()
+    require_logs_of_clients(tmp_path / "run", history.acknowledged)
+
+
+def require_logs_of_clients(run: Path, acknowledged: int) -> None:
+    """Each producer has a whole log in the run folder, with all that was acknowledged; the reader at the end has none.
+
+    The testbed has seen their ends.
+    """
+    reading = read([run])
+    assert reading.findings == ()
+    assert find_missing(run_records_of(reading.records, reading.sequences)) == ()
+    names = {f"producer-{each}" for each in PARTITIONS}
+    started = [each.data for each in reading.records if each.node in names and isinstance(each.data, ProcessStarted)]
+    assert [each.role for each in started] == ["client"] * len(names)
+    ended = [each.data for each in reading.records if isinstance(each.data, ClientRequestEnded)]
+    assert sum(each.records for each in ended if each.api == "Produce" and each.error == "NONE") == acknowledged
+    assert any(each.is_sent_again for each in ended)
+    assert names <= {each.data.node for each in reading.records if isinstance(each.data, LogSeen)}
+    assert not (run / "final-consumer").exists()
