@@ -220,14 +220,15 @@ def test_member_shows_its_state_and_a_position_for_each_partition(page: Page, tm
         ("member-1", fetch(7, error="NOT_LEADER_OR_FOLLOWER", partition=1)),
     )
     found = card(page, "member-1")
-    expect(found.locator(".waits li")).to_have_text(
-        ["is a member of group readers, generation 2; owns orders-0, orders-1"]
-    )
+    expect(found.locator(".waits li")).to_have_text(["stable in group readers, generation 2"])
     expect(found.locator(".reads li")).to_have_text(["orders-0: 8", "orders-1: 7, NOT_LEADER_OR_FOLLOWER"])
+    expect(found.locator(".kind")).to_have_text("member of a group")
     expect(found.locator(".reads li").nth(0)).to_have_attribute("title", "position 8 of orders-0, read at broker 2")
     expect(found).to_have_attribute(
         "title", re.compile("^member-1, member of a group, running: .*coordinator broker 3")
     )
+    go_to(page, "member-1", 4)
+    expect(found.locator(".reads li")).to_have_text(["orders-0: –", "orders-1: –"])
     go_to(page, "member-1", 3)
     expect(found.locator(".waits li")).to_have_text(["joins group readers, 100 ms"])
     expect(found.locator(".reads li")).to_have_count(0)
@@ -235,7 +236,7 @@ def test_member_shows_its_state_and_a_position_for_each_partition(page: Page, tm
 
 
 def test_values_of_the_chosen_partition_are_marked(page: Page, tmp_path: Path) -> None:
-    show(page, tmp_path, ("member-1", fetch(7, partition=1)), ("member-1", fetch(5)))
+    show(page, tmp_path, ("member-1", fetch(7, partition=1)), ("member-1", fetch(5)), ("member-1", member("STABLE")))
     go_to(page, "member-1", 3, show="isr:orders-0")
     chosen = card(page, "member-1").locator(".reads [data-chosen]")
     expect(chosen).to_have_text(["orders-0: 5"])

@@ -11,13 +11,14 @@ import { clock, count, duration, nodeName } from "#words";
 
 const MOST_CARDS = 8;
 const MOST_LINES = 4;
+const MOST_SENT = 2;
 const MOST_READS = 12;
 const MOST_SENTENCES = 5;
 
 /** What a member does in its group, by Kafka's name of its state. */
 const MEMBER_WORDS = new Map([
-  ["UNJOINED", "is no member of"], ["PREPARING_REBALANCE", "joins"],
-  ["COMPLETING_REBALANCE", "waits for its assignment in"], ["STABLE", "is a member of"],
+  ["UNJOINED", "no member of"], ["PREPARING_REBALANCE", "joins"],
+  ["COMPLETING_REBALANCE", "waits for its assignment in"], ["STABLE", "stable in"],
 ]);
 
 /** Draws the cards. The row is hidden if the run has no such process. */
@@ -78,7 +79,7 @@ function newCard(name) {
   return h(
     "li.client", { "data-node": name, "data-part": `client:${name}` },
     h("h3", {}, h("span.sign", { "aria-hidden": "true" }), h("span.name", {}, name)),
-    h("p.life", {}, h("span.word")),
+    h("p.life", {}, h("span.kind"), h("span.word")),
     h("ul.waits"),
     h("ul.reads"),
     h(
@@ -93,11 +94,13 @@ function drawCard(card, name, node, { kind, lines, reads }, { hasEnded, isList, 
   const [title, life, waits, readings] = card.children;
   const start = node.incarnation > 1 ? `, start ${node.incarnation}` : "";
   const word = `${hasEnded ? "ended" : LIFE_WORDS[node.life]}${start}`;
+  const isPlain = word === LIFE_WORDS.running;
   setAttribute(card, "data-life", hasEnded ? "ended" : node.life);
   setAttribute(card, "data-waits", lines.some(({ isUrgent }) => isUrgent));
   setText(title.querySelector(".sign"), hasEnded ? "○" : LIFE_SIGNS[node.life]);
-  setText(life.firstElementChild, word);
-  setAttribute(life, "hidden", word === LIFE_WORDS.running);
+  setText(life.firstElementChild, isPlain ? kind : `${kind}, `);
+  setText(life.lastElementChild, isPlain ? "" : word);
+  setAttribute(life, "hidden", isList && isPlain);
   drawLines(waits, isList ? lines.slice(0, 1) : lines);
   drawReads(readings, isList && lines.length > 0 ? [] : reads);
   const texts = [...lines, ...reads].map(({ text, title: longer }) => longer ?? text);
@@ -133,12 +136,12 @@ function drawReads(list, reads) {
 
 /** What a process's clients do, as lines and as positions of partitions; nothing for a process that has ended. */
 function factsOf(node, chosen, us) {
-  const facts = { kind: "client", lines: [], reads: [] };
-  if (node.life === "dead") return facts;
   const isNamed = node.clients.size > 1;
+  const facts = { kind: isNamed ? count(node.clients.size, "client") : "client", lines: [], reads: [] };
   for (const [id, client] of node.clients) {
+    if (!isNamed) facts.kind = kindOf(client);
+    if (node.life === "dead") continue;
     const found = factsOfClient(client, chosen, us);
-    facts.kind = isNamed ? "client" : kindOf(client);
     for (const part of ["lines", "reads"]) {
       for (const fact of found[part]) {
         const text = isNamed ? `${id}: ${fact.text}` : fact.text;
@@ -167,7 +170,18 @@ function factsOfClient(client, chosen, us) {
     ...[...client.groups].map(([group, membership]) => memberLine(group, membership, us)),
     ...sentLines(client, chosen),
   ];
-  return { lines, reads: [...partitionsOf(client.reads, chosen)].map(readOf) };
+  const reads = client.groups.size > 0 ? owned(client, chosen) : [...partitionsOf(client.reads, chosen)];
+  return { lines, reads: reads.map(readOf) };
+}
+
+/** The partitions that a member owns with its position in each, the chosen one first; it has not read each of them. */
+function owned({ groups, reads }, chosen) {
+  const found = [...groups.values()].flatMap(({ partitions }) => partitions).map(([topic, number]) => {
+    const partition = String(number);
+    const isChosen = chosen !== null && topic === chosen[0] && partition === chosen[1];
+    return { name: `${topic}-${partition}`, value: reads.at(topic, partition) ?? null, isChosen };
+  });
+  return found.sort((one, other) => other.isChosen - one.isChosen);
 }
 
 /** The partitions of a table with their values, the chosen one first. */
@@ -220,21 +234,22 @@ function lookupLines({ lookup }, us) {
 
 function memberLine(group, { state, since_us, generation, coordinator, partitions, reason }, us) {
   const isStable = state === "STABLE";
-  const owned = partitions.map((each) => each.join("-")).join(", ");
   const of = generation >= 0 ? `, generation ${generation}` : "";
   const since = isStable ? "" : `, ${duration(us - since_us)}`;
-  const owns = isStable || owned !== "" ? `; owns ${owned || "nothing"}` : "";
-  const text = `${MEMBER_WORDS.get(state) ?? state} group ${group}${of}${since}${owns}`;
+  const nothing = isStable && partitions.length === 0 ? ", owns nothing" : "";
+  const text = `${MEMBER_WORDS.get(state) ?? state} group ${group}${of}${since}${nothing}`;
   const title = `${text}; state ${state}, coordinator ${coordinator < 0 ? "to be found" : `broker ${coordinator}`}`
     + `${reason === "" ? "" : `: ${reason}`}`;
   return { key: `group ${group}`, text, title, isUrgent: !isStable };
 }
 
-/** The last end of a Produce: that of the chosen partition, otherwise those that were not acknowledged. */
+/** The last ends of a Produce: of the chosen partition, of those with an error, and of others as there is room. */
 function sentLines(client, chosen) {
-  return [...partitionsOf(client.sent, chosen)]
-    .filter(({ value: { error }, isChosen }) => isChosen || error !== "NONE")
-    .slice(0, MOST_LINES)
+  const [first, ...others] = partitionsOf(client.sent, chosen);
+  if (first === undefined) return [];
+  const hasFailed = ({ value: { error } }) => error !== "NONE";
+  return [first, ...others.filter(hasFailed), ...others.filter((each) => !hasFailed(each))]
+    .slice(0, MOST_SENT)
     .map(({ name, value: { records, offset, error }, isChosen }) => {
       const last = Number.isInteger(offset) && Number.isInteger(records) ? offset + records - 1 : offset;
       const isKnown = !Number.isInteger(last) || last >= 0;
@@ -245,7 +260,11 @@ function sentLines(client, chosen) {
     });
 }
 
-function readOf({ name, value: { position, broker, error }, isChosen }) {
+function readOf({ name, value, isChosen }) {
+  if (value === null) {
+    return { key: `reads ${name}`, text: `${name}: –`, title: `${name} is not read yet`, isUrgent: false, isChosen };
+  }
+  const { position, broker, error } = value;
   const isLost = error !== null || broker === "";
   const why = broker === "" ? "no leader" : error || "no answer";
   const text = `${name}: ${position < 0 ? "?" : position}${isLost ? `, ${why}` : ""}`;
