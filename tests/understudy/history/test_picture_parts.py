@@ -8,6 +8,9 @@ from tests.understudy.checks.histories import envelope
 from understudy.foundation.eventlog.record_types.base import Leadership
 from understudy.foundation.eventlog.record_types.groups import AssignedMember
 from understudy.foundation.eventlog.records import (
+    ClientConnection,
+    ClientLogged,
+    ClientRequestBegan,
     ContextLoaded,
     ControllerElected,
     FaultInjected,
@@ -16,7 +19,9 @@ from understudy.foundation.eventlog.records import (
     HighWatermarkChanged,
     IsrProposed,
     LeadershipWritten,
+    MemberTransition,
     Payload,
+    ProcessStarted,
     RequestReceived,
     RequestSent,
     StepReached,
@@ -85,6 +90,35 @@ def test_a_fault_is_shown_at_its_target(target: str, parts: list[str]) -> None:
 
 def test_a_record_of_a_testbed_may_prove_nothing_in_the_picture() -> None:
     assert parts_of(envelope(StepReached(step="load"), node="testbed")) == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "parts"),
+    [
+        (ProcessStarted(role="client"), ["client:shop"]),
+        (ClientLogged(level="INFO", logger="shop", text="open"), ["client:shop"]),
+        (ClientConnection(client_id="one", broker="broker-1", state="connecting"), ["client:shop"]),
+        (ClientRequestBegan(api="Metadata", client_id="one", broker="broker-1"), ["client:shop"]),
+        (
+            MemberTransition(
+                client_id="one",
+                group="readers",
+                member_id="",
+                target="PREPARING_REBALANCE",
+                generation=-1,
+                coordinator=-1,
+                partitions=(),
+            ),
+            ["client:shop", "member:readers:one"],
+        ),
+    ],
+)
+def test_a_record_of_a_client_is_shown_on_the_card_of_its_process(data: Payload, parts: list[str]) -> None:
+    assert list(parts_of(envelope(data, node="shop"))) == parts
+
+
+def test_the_start_of_a_testbed_is_shown_nowhere() -> None:
+    assert parts_of(envelope(ProcessStarted(role="testbed"), node="testbed")) == ()
 
 
 def test_a_link_has_the_record_and_each_part_that_it_proves() -> None:
