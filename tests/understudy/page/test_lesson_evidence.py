@@ -78,6 +78,42 @@ OF_MARK = """([part, least]) => {
   }
   return wrong;
 }"""
+POINTS_OF_LINE = """(side) => {
+  const frame = document.querySelector(`iframe[data-side=${side}]`);
+  const box = frame.getBoundingClientRect();
+  const border = (box.width - frame.clientWidth / frame.offsetWidth * box.width) / 2;
+  const path = document.querySelector("#line path");
+  const place = path.getScreenCTM();
+  return [...Array(Math.ceil(path.getTotalLength() / 3)).keys()].map((step) => {
+    const point = path.getPointAtLength(3 * step).matrixTransform(place);
+    return [point.x - box.left - border, point.y - box.top - border];
+  });
+}"""
+COVERED = """(points) => {
+  const texts = document.createTreeWalker(document.getElementById("cluster"), NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  const covered = new Set();
+  while (texts.nextNode()) {
+    const { currentNode } = texts;
+    const owner = currentNode.parentElement;
+    if (currentNode.textContent.trim() === "" || owner.closest("[data-mark], #moment-table") || !owner.checkVisibility()) {
+      continue;
+    }
+    range.selectNodeContents(currentNode);
+    // A line of text is higher than its letters.
+    for (const { left, right, top, bottom } of range.getClientRects()) {
+      if (points.some(([x, y]) => x > left + 1 && x < right - 1 && y > top + 4 && y < bottom - 4)) {
+        covered.add(`the line covers ${currentNode.textContent}`);
+      }
+    }
+  }
+  return [...covered];
+}"""
+CUT_OFF = """() => {
+  const cluster = document.getElementById("cluster");
+  const more = cluster.scrollHeight - cluster.clientHeight;
+  return more > 1 ? [`${more} pixels of the picture are below the window`] : [];
+}"""
 SIDE_BY_SIDE = """() => {
   const boxes = [...document.querySelectorAll("figure:not([hidden])")].map((each) => each.getBoundingClientRect());
   return boxes.every(({ left, right, top, bottom }) =>
@@ -123,9 +159,14 @@ def wrong_at(page: Page, stop: dict[str, Any] | None, width: int) -> list[str]:
     wrong: list[str] = page.evaluate(OF_WORDS, LEAST_PX)
     if stop is not None:
         side = page.locator("figure[aria-current] iframe").get_attribute("data-side")
-        wrong += frame_of(page, str(side)).evaluate(OF_MARK, [stop["show"][0], LEAST_PX])
-        if not page.locator("#line").is_visible():
+        frame = frame_of(page, str(side))
+        wrong += frame.evaluate(OF_MARK, [stop["show"][0], LEAST_PX])
+        if page.locator("#line").is_visible():
+            wrong += frame.evaluate(COVERED, page.evaluate(POINTS_OF_LINE, side))
+        else:
             wrong.append("no line leads from the words to the mark")
+        if width >= NARROW:
+            wrong += frame.evaluate(CUT_OFF)
     if width >= NARROW and stop is not None:
         wrong += [] if page.evaluate(SIDE_BY_SIDE) else ["a run is not in the window"]
         shown = page.locator("figure:visible").count()

@@ -109,7 +109,7 @@ def opened(page: Page, file: Path) -> Page:
     [
         ("session:broker-2", "session"),
         ("process:broker-2", "running"),
-        ("metadata:broker-2", "knows no controller"),
+        ("metadata:broker-2", "no controller"),
         ("queue:broker-2", "in progress|idle"),
         ("replica:broker-2:orders-0", "log 0 to 4, high watermark 0; acknowledged below 2"),
         ("replica:broker-3:orders-0", "log 0 to 2, high watermark 0; acknowledged below 2; 2 to 4 cut away"),

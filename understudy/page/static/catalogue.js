@@ -39,6 +39,7 @@ const OF_CLIENTS = new Set([
  * Attributes:
  *   detail: one of `DETAILS`.
  *   lanes: what the strips show; each is a list ordered by time.
+ *   hasLogs: whether a broker has recorded what its replicas have (`understudy.events.logs`).
  */
 export class Catalogue {
   constructor() {
@@ -53,6 +54,7 @@ export class Catalogue {
     this._targets = new Set();
     /** The numbers of the records with words, by user's process. */
     this._sentences = new Map();
+    this.hasLogs = false;
     this._leaderless = new Set();
     this._ledBy = new Map();
   }
@@ -70,6 +72,7 @@ export class Catalogue {
       this._live(record[US], record[NODE], "running");
     }
     writer.set(record[SEQ], n);
+    this.hasLogs ||= record[TYPE] === "LogOpened";
     if (record[WORDS] !== null) {
       this._sentencesOf(record)?.push(n);
       for (const detail of DETAILS.slice(DETAILS.indexOf(detailOf(record)))) {

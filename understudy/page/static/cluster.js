@@ -1,6 +1,6 @@
 /** The cluster: ZooKeeper with its znodes, and a column for each broker with what it is, believes and refuses. */
 
-import { byId, explain, h, keyed, setAttribute, setPhrase, setText } from "#dom";
+import { byId, explain, h, keyed, setAttribute, setPhrase, setText, wholePhrase } from "#dom";
 import { DATA, NODE, TYPE, answerText, epochOf, isRoutineFence } from "#catalogue";
 import { IN_DOUBT } from "#completeness";
 import { WiresView } from "#wires";
@@ -114,7 +114,7 @@ export class ClusterView {
     return h(
       "li.broker",
       { "data-node": name },
-      h("div.head", {}, h("h3", {}, h("span.name"), h("span.crown", {})), h("button.menu", {
+      h("div.head", {}, h("h3", {}, h("span.name"), " ", h("span.crown", {})), h("button.menu", {
         type: "button", "aria-haspopup": "dialog", "aria-label": `commands for ${nodeName(name)}`,
         onclick: (event) => this._onBroker(id, event.currentTarget),
       }, "⋯")),
@@ -122,10 +122,10 @@ export class ClusterView {
         h("span"), h("meter", { min: 0, max: 1, hidden: true, "aria-label": "session time left" })),
       h("div.process", { "data-part": `process:${name}` },
         h("p.life", {}, h("span.sign", { "aria-hidden": "true" }), h("span.word", {})), h("p.role", {})),
-      h("div.metadata", { "data-part": `metadata:${name}` }, h("p.knows", {}), h("p.behind", {})),
+      h("div.metadata", { "data-part": `metadata:${name}` }, h("p.believed", {}), h("p.behind", {})),
       h("div.queue", {}, h("p.event"), h("p.waiting"), h("p.awaited")),
       h("div.wire", {}, h("p.flash", { role: "note" })),
-      h("div.replica"),
+      h("div.replica", {}, h("p.place"), h("div.plot")),
       h("div.groups"),
       h("div.gap", {}, h("details.missing", { hidden: true }, h("summary"), h("p"))),
     );
@@ -140,10 +140,10 @@ export class ClusterView {
     drawSession(column.querySelector(".session"), name, sessionOf(node, state, us, timeout), this.isReachable);
     const flash = this._flash(name, us);
     const element = column.querySelector(".flash");
-    setText(element, flash?.text ?? "");
+    setPhrase(element, flash?.text ?? "");
     setAttribute(element, "data-kind", flash?.kind ?? null);
     setAttribute(element, "data-part", flash?.isFence ? `fence:${name}` : null);
-    setAttribute(element, "title", flash === null ? null : `${nodeName(name)}: ${flash.text}`);
+    setAttribute(element, "title", flash === null ? null : `${nodeName(name)}: ${wholePhrase(flash.text)}`);
   }
 
   /** Say on a card that records are missing; `row` is the stretch that the moment is in, if there is one. */
@@ -209,10 +209,10 @@ function drawUnseen(column, name) {
   setText(column.querySelector(".sign"), LIFE_SIGNS.unknown);
   setText(column.querySelector(".word"), LIFE_WORDS.unknown);
   setAttribute(column.querySelector("meter"), "hidden", true);
-  for (const part of [".crown", ".session span", ".role", ".knows", ".behind", ".event", ".waiting", ".awaited"]) {
-    setPhrase(column.querySelector(part), "");
-  }
-  setText(column.querySelector(".flash"), "");
+  const parts = column.querySelectorAll(
+    ".crown, .session span, .role, .believed, .behind, .event, .waiting, .awaited, .flash",
+  );
+  parts.forEach((part) => setPhrase(part, ""));
 }
 
 function drawCrown(crown, name, node, state) {
@@ -221,10 +221,10 @@ function drawCrown(crown, name, node, state) {
   if (isNewest && !controller.has_resigned && node.life !== "dead") {
     const owns = zookeeper.controller?.broker_id === node.broker_id;
     const isReady = controller.is_ready ? "" : "«, not ready yet»";
-    setPhrase(crown, `♛ «epoch »${controller.epoch}${owns ? isReady : "«, znode gone»"}`);
+    setPhrase(crown, `♛ epoch\u00a0${controller.epoch}${owns ? isReady : "«, znode gone»"}`);
     setAttribute(crown, "class", `crown ${epochClass(controller.epoch)}`);
   } else if (node.term !== null && node.life !== "dead") {
-    setPhrase(crown, `♕ «epoch »${node.term.epoch}«: deposed»`);
+    setPhrase(crown, `♕ epoch\u00a0${node.term.epoch}: deposed`);
     setAttribute(crown, "class", "crown zombie");
   } else {
     setPhrase(crown, "");
@@ -260,7 +260,7 @@ function drawSession(cell, name, { phrase, left, means }, isReachable) {
   if (left !== null) {
     setAttribute(meter, "value", left.toFixed(3));
   }
-  explain(cell, `${nodeName(name)}, ${phrase.replace(/[«»]/g, "")}: ${means}`, isReachable);
+  explain(cell, `${nodeName(name)}, ${wholePhrase(phrase)}: ${means}`, isReachable);
 }
 
 /** What a broker leads and follows, and what it believes; `own` and `all` mark its own numbers, and the cluster's. */
@@ -272,13 +272,14 @@ function drawRole(column, name, node, state, { own, all }, isReachable) {
   const behind = node.metadata_controller < 0 ? 0 : partitionsBehind(node, state);
   explain(column.querySelector(".process"), `${nodeName(name)}: the process is ${life}; it ${doing} partitions`,
     isReachable);
-  const knows = column.querySelector(".knows");
-  setPhrase(knows, believed);
-  setAttribute(knows, "class", `knows ${epochClass(node.metadata_epoch ?? 0)}`);
+  const element = column.querySelector(".believed");
+  setPhrase(element, believed);
+  setAttribute(element, "class", `believed ${epochClass(node.metadata_epoch ?? 0)}`);
   const outOfDate = behind === 0 ? "" : `${behind} «partition${behind === 1 ? "" : "s"} »out of date${own || all}`;
   setPhrase(column.querySelector(".behind"), outOfDate);
-  const read = [believed.replace("♛", "controller"), outOfDate].filter(Boolean).join("; ").replace(/[«»]/g, "");
-  explain(column.querySelector(".metadata"), `metadata cache of ${nodeName(name)}: ${read}`, isReachable);
+  const read = [believed.replace("«metadata: »", "").replace("♛", "controller"), outOfDate].filter(Boolean);
+  const words = `metadata cache of ${nodeName(name)}: ${wholePhrase(read.join("; "))}`;
+  explain(column.querySelector(".metadata"), words, isReachable);
 }
 
 /** The events of a controller: the one in progress, those that wait, and the brokers that have not answered. */
@@ -291,11 +292,11 @@ function drawQueue(cell, name, node, us, isReachable) {
   const age = node.event === null ? "" : duration(us - node.event.since_us);
   const names = queue.slice(0, MOST_EVENTS).map((each) => each.event).join(", ");
   const idle = isInside ? "«queue: »idle" : "";
-  setPhrase(event, node.event === null ? idle : `▸ ${node.event.event}, ${age}`);
+  setPhrase(event, node.event === null ? idle : `«▸\u00a0»${node.event.event} ${age.replace(" ", "\u00a0")}`);
   const [events, wait] = queue.length === 1 ? ["event", "waits"] : ["events", "wait"];
   const more = queue.length > MOST_EVENTS ? " …" : "";
   setPhrase(waiting, queue.length === 0 ? "" : `${queue.length} «${events} »${wait}«: ${names}${more}»`);
-  setPhrase(awaited, brokers === "" || !isInside ? "" : `«no answer so far: broker »${brokers}`);
+  setPhrase(awaited, brokers === "" || !isInside ? "" : `no answer: «broker »${brokers}`);
   setAttribute(cell, "data-part", isInside ? `queue:${name}` : null);
   explain(cell, isInside ? `event queue of the controller on ${nodeName(name)}: `
     + `${node.event === null ? "idle" : `${node.event.event} in progress for ${age}`}; `
@@ -316,8 +317,8 @@ function role(node, mark) {
 
 /** What a broker believes by its metadata cache. */
 function beliefs(node) {
-  return node.metadata_controller < 0
-    ? "knows no« controller»" : `«knows: »♛ ${node.metadata_controller}, «epoch »${node.metadata_epoch}`;
+  const { metadata_controller: controller, metadata_epoch: epoch } = node;
+  return `«metadata: »${controller < 0 ? "no controller" : `♛\u00a0${controller}, epoch\u00a0${epoch}`}`;
 }
 
 /** How many partitions of its metadata cache are behind ZooKeeper. */
@@ -340,15 +341,15 @@ function flashOf(record) {
   switch (record[TYPE]) {
     case "FenceHit":
       if (isRoutineFence(data)) {
-        const text = `↻ ${data.what}: leader epoch ${data.known} now, no longer ${data.offered}`;
+        const text = `↻ «${data.what}: »leader epoch ${data.known} now«, no longer ${data.offered}»`;
         return { kind: "routine", isFence: true, text };
       }
       return data.switched_off
-        ? { kind: "off", isFence: true, text: `⚠ lets pass: ${data.what} (${data.fence} is off)` }
-        : { kind: "refused", isFence: true, text: `⊘ refuses ${data.what}: `
+        ? { kind: "off", isFence: true, text: `⚠ lets pass« ${data.what}» (${data.fence} is off)` }
+        : { kind: "refused", isFence: true, text: `⊘ refuses« ${data.what}»: `
           + `offered ${data.offered}, known ${data.known}` };
     case "ControllerElected":
-      return { kind: "won", text: `♛ wins the election, epoch ${data.epoch}` };
+      return { kind: "won", text: `♛ wins« the election», epoch\u00a0${data.epoch}` };
     case "ControllerResigned":
       return { kind: "refused", text: `resigns from epoch ${data.epoch}` };
     case "SessionExpired":

@@ -57,16 +57,28 @@ export function setText(element, text) {
 }
 
 /**
- * Set a text that has a shorter form for narrow columns, without the words between « and ».
+ * Set a text that has a shorter form for narrow columns, without the words between « and ». Between the parts of a
+ * name such as `UpdateMetadata` or `partition.after_write` a line may break.
  * @param {Element} element
  * @param {string} phrase for example "♛ «epoch »4"
  */
 export function setPhrase(element, phrase) {
   if (element.phrase !== phrase) {
     element.phrase = phrase;
-    const parts = phrase.split(/[«»]/);
-    element.replaceChildren(...parts.map((part, number) => (number % 2 === 1 ? h("span.more", {}, part) : part)));
+    const parts = phrase.split(/[«»]/).map(breakable);
+    const nodes = parts.flatMap((part, number) => (number % 2 === 1 ? [h("span.more", {}, ...part)] : part));
+    element.replaceChildren(...nodes);
   }
+}
+
+function breakable(text) {
+  const parts = text.split(/(?<=[a-z])(?=[A-Z])|(?<=[._/])(?=[a-z])/);
+  return parts.flatMap((part, number) => (number > 0 ? [h("wbr"), part] : [part]));
+}
+
+/** A phrase with all its words. */
+export function wholePhrase(phrase) {
+  return phrase.replace(/[«»]/g, "");
 }
 
 /**

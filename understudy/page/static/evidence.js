@@ -3,6 +3,7 @@
  * Their names are the values of `data-part`; a step of a lesson and the address of the page have lists of them.
  */
 
+import { courseTo } from "#course";
 import { byId, h, keyed, setAttribute } from "#dom";
 
 /** How far a mark lies outside of its part, in pixels. */
@@ -12,8 +13,9 @@ const AROUND = 3;
 export class Evidence {
   /**
    * @param {Player} player
-   * @param {function(Object): void} report gets `shown`, the names of the parts that are drawn, and `mark`, the place
-   *   of the first of them in the window or null, whenever one of them has changed
+   * @param {function(Object): void} report gets `shown`, the names of the parts that are drawn, and `line`, the points
+   *   of a line from the left edge of the window, which is `of` pixels wide, to the first of them, or null, whenever
+   *   one of them has changed
    */
   constructor(player, report) {
     this._player = player;
@@ -92,11 +94,8 @@ export class Evidence {
   }
 
   _tell(parts) {
-    const box = parts[0]?.[1].getBoundingClientRect();
-    const mark = box === undefined
-      ? null
-      : { left: box.left, top: box.top, right: box.right, bottom: box.bottom, of: window.innerWidth };
-    const report = { shown: parts.map(([name]) => name), mark };
+    const line = parts.length === 0 ? null : { points: courseTo(parts[0][1]), of: window.innerWidth };
+    const report = { shown: parts.map(([name]) => name), line };
     const text = JSON.stringify(report);
     if (text !== this._reported) {
       this._reported = text;

@@ -47,17 +47,18 @@ function newGroup() {
 }
 
 function drawGroup(element, name, id, group, chosen, isReachable) {
-  const [title, state, members] = element.children;
+  const [title, state, list] = element.children;
   const committed = chosen === null ? undefined : group.offsets.at(...chosen);
   setAttribute(element, "data-part", `group:${name}:${id}`);
   setAttribute(element, "data-state", group.state);
   setPhrase(title, `«group »${id}`);
-  setPhrase(state, `${words(group.state)}, «generation »${group.generation}«, ${count(group.members, "member")}»`);
+  const members = count(group.members, "member");
+  setPhrase(state, `${words(group.state)}«,» gen«eration»\u00a0${group.generation}«, ${members}»`);
   explain(element, `group ${id}, coordinated by ${nodeName(name)}: ${group.state}, generation ${group.generation}, `
-    + `${count(group.members, "member")}`
-    + `${committed === undefined ? "" : `; committed offset of ${chosen.join("-")}: ${committed}`}`, isReachable);
+    + `${members}${committed === undefined ? "" : `; committed offset of ${chosen.join("-")}: ${committed}`}`,
+    isReachable);
   const shown = group.assigned.slice(0, MOST_MEMBERS);
-  const items = keyed(members, shown.map(([member]) => member), () => h("li.member"));
+  const items = keyed(list, shown.map(([member]) => member), () => h("li.member"));
   for (const [member, , client, partitions] of shown) {
     drawMember(items.get(member), id, { member, client, partitions, isLeader: member === group.leader });
   }
@@ -66,7 +67,7 @@ function drawGroup(element, name, id, group, chosen, isReachable) {
 function drawMember(item, group, { member, client, partitions, isLeader }) {
   const owned = partitions.map((each) => each.join("-"));
   setAttribute(item, "data-part", `member:${group}:${client}`);
-  setPhrase(item, `${client}${isLeader ? "«★»" : ""}: «${owned.join(", ") || "nothing"}»`);
+  setPhrase(item, `${client}${isLeader ? "«★»" : ""}«: ${owned.join(", ") || "nothing"}»`);
   const what = owned.length === 0 ? "is assigned nothing" : `is assigned ${owned.join(", ")}`;
   setAttribute(item, "title", `member ${member} of group ${group}${isLeader ? ", its leader," : ""} ${what}`);
 }

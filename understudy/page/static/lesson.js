@@ -10,6 +10,9 @@ import { clock } from "#words";
 /** Asks the frame for the newest moment of its run. */
 const EDGE = "edge";
 
+/** How much longer than until the last stop the timelines of two unequal runs are. */
+const AFTER = 1.2;
+
 /** The keys of a keyboard and of a presenter's remote that go to the next step, and to the one before. */
 const NEXT_KEYS = ["ArrowRight", "ArrowDown", "PageDown", " "];
 const BACK_KEYS = ["ArrowLeft", "ArrowUp", "PageUp"];
@@ -164,7 +167,7 @@ function frameOf(number) {
     const caption = h("figcaption", {}, h("span", {}, side.title), h("span.here", {}, "◂ this step"));
     const figure = h("figure", { hidden: true }, caption, frame);
     byId("frames").append(figure);
-    frames[number] = { frame, figure, isReady: false, wanted: null, mark: null, lasts: 0 };
+    frames[number] = { frame, figure, isReady: false, wanted: null, line: null, lasts: 0 };
   }
   return frames[number];
 }
@@ -172,7 +175,7 @@ function frameOf(number) {
 function show(frame, view) {
   if (view.at !== null && JSON.stringify(view) !== JSON.stringify(frame.wanted)) {
     frame.wanted = view;
-    frame.mark = null;
+    frame.line = null;
     ask(frame);
   }
 }
@@ -245,57 +248,54 @@ function drawLine() {
   const step = steps[current];
   const frame = step.kind === "moment" ? frames[step.side] : null;
   const headline = byId("lesson-step").querySelector("h2");
-  const isDrawn = Boolean(frame?.mark && headline);
+  const isDrawn = Boolean(frame?.line && headline);
   setAttribute(byId("line"), "hidden", !isDrawn);
   if (isDrawn) {
-    const [from, to] = [headline.getBoundingClientRect(), placeOf(frame)];
     const zoom = Number(getComputedStyle(document.body).getPropertyValue("--zoom"));
-    const isBeside = byId("frames").getBoundingClientRect().left >= from.right;
-    const [path, end] = isBeside ? sideways(from, to, frame) : upwards(from, to);
-    const scaled = path.map((each) => (typeof each === "number" ? each / zoom : each));
-    setAttribute(byId("line").children[0], "d", scaled.join(" "));
-    setAttribute(byId("line").children[1], "cx", end[0] / zoom);
-    setAttribute(byId("line").children[1], "cy", end[1] / zoom);
+    const points = [...toGutter(headline.getBoundingClientRect(), frame), ...pointsOf(frame)]
+      .map((point) => point.map((each) => each / zoom));
+    const [x, y] = points.at(-1);
+    setAttribute(byId("line").children[0], "d", `M${points.map((point) => point.join(" ")).join("L")}`);
+    setAttribute(byId("line").children[1], "cx", x);
+    setAttribute(byId("line").children[1], "cy", y);
   }
 }
 
-/** The place of the mark of a run, in this window. */
-function placeOf({ frame, mark }) {
+/** The points of a line inside of the frame of a run, in this window; the first is at the edge of the frame. */
+function pointsOf({ frame, line }) {
   const box = frame.getBoundingClientRect();
   const border = (box.width - frame.clientWidth / frame.offsetWidth * box.width) / 2;
-  const scale = (box.width - 2 * border) / mark.of;
-  const [x, y] = [box.left + border, box.top + border];
-  return {
-    left: x + mark.left * scale,
-    right: x + mark.right * scale,
-    top: y + mark.top * scale,
-    bottom: y + mark.bottom * scale,
-  };
+  const scale = (box.width - 2 * border) / line.of;
+  return line.points.map(([x, y]) => [box.left + border + x * scale, box.top + border + y * scale]);
 }
 
-/** To the left edge of a mark; a run that another one stands before is reached along the line of their names. */
-function sideways(from, to, { frame }) {
-  const first = byId("frames").querySelector("figure:not([hidden]) iframe").getBoundingClientRect();
-  const own = frame.getBoundingClientRect();
-  const [y, above] = [from.top + 10, own.top - 1];
-  const end = [to.left, Math.max(to.top, Math.min(y, to.bottom))];
-  const along = own.left > first.left ? ["L", first.left - 5, above, "L", own.left - 4, above] : [];
-  const gutter = own.left > first.left ? ["L", own.left - 4, end[1]] : ["L", first.left - 5, y];
-  return [["M", from.right, y, "L", first.left - 5, y, ...along, ...gutter, "L", ...end], end];
+/**
+ * From a headline to the gap before a frame, at the height at which the line enters it. A run that another one stands
+ * before is reached along the upper edge of that one.
+ */
+function toGutter(headline, frame) {
+  const boxes = frames.filter((each) => each !== null).map((each) => each.frame.getBoundingClientRect());
+  const first = boxes.find(({ width }) => width > 0);
+  const own = frame.frame.getBoundingClientRect();
+  const [[, enters]] = pointsOf(frame);
+  const y = headline.top + 10;
+  const gutter = (box) => Math.max(box.left - 4, 2);
+  const from = first.left >= headline.right ? headline.right : headline.left - 2;
+  const along = own.left > first.left ? [[gutter(first), own.top - 1], [gutter(own), own.top - 1]] : [];
+  return [[from, y], [gutter(first), y], ...along, [gutter(own), enters]];
 }
 
-function upwards(from, to) {
-  const x = from.left + 12;
-  const end = [Math.max(to.left, Math.min(x, to.right)), to.bottom];
-  return [["M", x, from.top, "L", ...end], end];
-}
-
-/** Gives the timelines of the runs that are shown the scale of the longest of them. */
+/**
+ * Gives the timelines of all runs one scale: from their first records to the last stop and somewhat more, but not less
+ * than the shortest run.
+ */
 function shareScale() {
-  const shown = frames.filter((each) => each !== null && each.isReady && !each.figure.hidden);
-  const atLeast = Math.max(0, ...shown.map(({ lasts }) => lasts));
-  for (const { frame } of shown) {
-    frame.contentWindow.postMessage({ atLeast }, "*");
+  const ready = frames.filter((each) => each !== null && each.isReady);
+  const lengths = ready.map(({ lasts }) => lasts);
+  const stops = lesson.sides.flatMap((side) => side.stops.map(({ at_ms: ms }) => (ms ?? 0) * 1000));
+  const stretch = Math.min(Math.max(0, ...lengths), Math.max(Math.min(...lengths), AFTER * Math.max(0, ...stops)));
+  for (const { frame } of ready) {
+    frame.contentWindow.postMessage({ stretch }, "*");
   }
 }
 
@@ -445,7 +445,7 @@ window.addEventListener("message", ({ source: from, data }) => {
     frame.isReady = true;
     ask(frame);
   } else if (Array.isArray(data?.shown)) {
-    frame.mark = data.mark;
+    frame.line = data.line;
     drawLine();
   } else if (Number.isFinite(data?.lasts)) {
     frame.lasts = data.lasts;

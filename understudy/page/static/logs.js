@@ -1,7 +1,7 @@
 /** The replicas of the chosen partition as upright logs: one height is one offset in every column. */
 
 import { LEADERSHIP, integer } from "#fold";
-import { byId, explain, h, s, setAttribute, setPhrase, setText } from "#dom";
+import { byId, explain, s, setAttribute, setPhrase, setText } from "#dom";
 import { nodeName, relative } from "#words";
 
 /** How many offsets the axis has at least and at most. */
@@ -10,9 +10,11 @@ const MOST_OFFSETS = 80;
 /** Pixels above the axis, for a label, and below it. */
 const ABOVE = 16;
 const BELOW = 6;
-const ROOMY = 136;
-const COMPACT = 104;
-const LOW = 760;
+/** The height of a plot until it is measured. */
+const HEIGHT = 136;
+/** The least distance of two numbers of the axis, and how many it has at most. */
+const LABEL = 22;
+const MOST_LABELS = 10;
 /** How long what a truncation has removed is shown, in microseconds of the run. */
 const GHOST_US = 8_000_000;
 const EPOCH_COLOURS = 6;
@@ -23,10 +25,37 @@ const BAR = { left: 34, width: 30 };
 /** How much of a group's name a mark shows. */
 const MOST_LETTERS = 7;
 
-/** Draws the logs of a partition into the columns of `ClusterView`, and its leadership among the znodes. */
+/**
+ * Draws the logs of a partition into the columns of `ClusterView`, and its leadership among the znodes. The plots are
+ * as high as the page lets their row be; `catalogue` says whether the run has records of logs.
+ */
 export class LogsView {
-  constructor() {
+  constructor(catalogue) {
+    this._catalogue = catalogue;
     this._isr = byId("isr");
+    this._brokers = byId("brokers");
+    this._height = HEIGHT;
+    this._measured = null;
+    this._drawAgain = () => {};
+    this._sizes = new ResizeObserver(() => this._measure());
+  }
+
+  /** Draw the logs as high as their row has become. All plots stand in one row. */
+  _measure() {
+    const height = Math.floor(this._measured.clientHeight);
+    if (height > 0 && height !== this._height) {
+      this._height = height;
+      this._drawAgain();
+    }
+  }
+
+  /** Observe the first of the plots, which changes if columns come and go. */
+  _observe(plot) {
+    if (plot !== null && plot !== this._measured) {
+      this._sizes.disconnect();
+      this._measured = plot;
+      this._sizes.observe(plot);
+    }
   }
 
   /**
@@ -39,21 +68,28 @@ export class LogsView {
    * @param {Object[]} committed the committed offsets of groups in this partition (`GroupsView`)
    */
   draw(state, chosen, us, completeness, cluster, committed = []) {
+    this._drawAgain = () => this._draw(state, chosen, us, completeness, cluster, committed);
+    this._observe(this._brokers.querySelector(".plot"));
+    this._drawAgain();
+  }
+
+  _draw(state, chosen, us, completeness, cluster, committed) {
     const written = chosen === null ? undefined : state.partitions.at(...chosen);
     drawLeadership(this._isr, chosen, written);
     const replicas = chosen === null ? [] : replicasOf(state, chosen, cluster.columns);
     const axis = axisOf(replicas, chosen === null ? undefined : state.acknowledged.at(...chosen), committed, us);
-    const hasLogs = replicas.some(({ log }) => log !== undefined);
+    const { hasLogs } = this._catalogue;
+    setAttribute(this._brokers, "data-logs", hasLogs);
     setText(byId("logs-none"), hasLogs || chosen === null ? ""
-      : "The event log has no records of this partition's logs (understudy.events.logs=false).");
+      : "The event log has no records of replicas (understudy.events.logs=false).");
     replicas.forEach((replica, place) => {
       const isLast = completeness.ofAt(replica.name, us) !== undefined;
       const name = chosen.join("-");
       const about = { ...replica, ...axis, written, isLast, partition: name, us, isFirst: place === 0, committed };
-      drawReplica(replica.cell, about, hasLogs, cluster.isReachable);
+      drawReplica(replica.cell, about, this._height, cluster.isReachable);
     });
     if (chosen === null) {
-      [...cluster.columns.values()].forEach((column) => column.querySelector(".replica").replaceChildren());
+      [...cluster.columns.values()].forEach((column) => empty(column.querySelector(".replica")));
     }
   }
 }
@@ -126,7 +162,17 @@ function placeOf(written, id) {
     : written[LEADERSHIP.isr].includes(id) ? "in sync" : "out of sync";
 }
 
-function drawReplica(cell, about, hasLogs, isReachable) {
+function empty(cell) {
+  explain(cell, null);
+  cell.replica = null;
+  if (cell.drawnKey !== "") {
+    cell.drawnKey = "";
+    [...cell.children].forEach((each) => each.replaceChildren());
+    cell.firstElementChild.phrase = "";
+  }
+}
+
+function drawReplica(cell, about, height, isReachable) {
   const { name, node, log, written, isLast, partition } = about;
   const id = node?.broker_id ?? -1;
   const place = placeOf(written, id);
@@ -134,25 +180,20 @@ function drawReplica(cell, about, hasLogs, isReachable) {
   setAttribute(cell, "data-part", isReplica ? `replica:${name}:${partition}` : null);
   setAttribute(cell, "data-place", isReplica ? place.replaceAll(" ", "-") : null);
   if (!isReplica) {
-    explain(cell, null);
-    if (cell.drawnKey !== "") {
-      cell.drawnKey = "";
-      cell.replaceChildren();
-    }
+    empty(cell);
     return;
   }
-  const height = window.innerHeight < LOW ? COMPACT : ROOMY;
   const ghost = log !== undefined && isShown(log.cut, about.us) ? log.cut : null;
   const key = JSON.stringify([partition, place, log, ghost, isLast, about.from, about.to, about.acknowledged, height,
     about.committed, about.isFirst]);
   if (cell.drawnKey !== key) {
     cell.drawnKey = key;
-    const title = h("p.place", {});
+    const [title, plot] = cell.children;
     setPhrase(title, `${place}${log === undefined || log.leader_epoch < 0 ? "" : `«, epoch ${log.leader_epoch}»`}`);
     const marks = log === undefined ? [] : bars({ ...about, ghost }, height);
-    const svg = s("svg", { height, "aria-hidden": "true" }, ...marks);
-    cell.replaceChildren(title, ...(hasLogs ? [svg] : []));
+    plot.replaceChildren(...(log === undefined ? [] : [s("svg", { height, "aria-hidden": "true" }, ...marks)]));
   }
+  cell.replica = { place, end: log?.end, highWatermark: log?.highWatermark };
   explain(cell, wordsOf(about, place, ghost), isReachable || log !== undefined);
 }
 
@@ -179,15 +220,17 @@ function bars(about, height) {
   const each = (height - ABOVE - BELOW) / (to - from);
   const y = (offset) => height - BELOW - (Math.min(Math.max(offset, from), to) - from) * each;
   return [
-    ...axis(about, y), ...blocks(about, y, each), ...ghostOf(about, y), ...across(about, y), ...watermark(about, y),
+    ...axis(about, y, height), ...blocks(about, y, each), ...ghostOf(about, y), ...across(about, y),
+    ...watermark(about, y),
     s("text", { class: "end", x: `${BAR.left + BAR.width / 2}%`, y: y(Math.max(log.end, about.ghost?.end ?? 0)) - 4 },
       log.end < from ? `▾ ${log.end}` : String(log.end)),
   ];
 }
 
 /** Lines at round offsets, with numbers in the first column. */
-function axis({ from, to, isFirst }, y) {
-  const step = [1, 2, 5, 10, 20, 50, 100].find((size) => (to - from) / size <= 5) ?? to - from;
+function axis({ from, to, isFirst }, y, height) {
+  const most = Math.max(1, Math.min(MOST_LABELS, (height - ABOVE - BELOW) / LABEL));
+  const step = [1, 2, 5, 10, 20, 50, 100].find((size) => (to - from) / size <= most) ?? to - from;
   const parts = [];
   for (let offset = Math.ceil(from / step) * step; offset <= to; offset += step) {
     parts.push(s("line", { class: "axis", x1: "-8", x2: "100%", y1: y(offset), y2: y(offset) }));

@@ -14,6 +14,7 @@ import { InsideView } from "#inside";
 import { KEYS, listenToKeys } from "#keys";
 import { linkTo, readLink } from "#link";
 import { LogsView } from "#logs";
+import { MomentTable } from "#moment_table";
 import { MissingView } from "#missing";
 import { Player } from "#player";
 import { Slider } from "#slider";
@@ -47,7 +48,7 @@ class RunPage {
     this.timeline = new Timeline(byId("strips"), ...parts.slice(1));
     this._slider = new Slider(byId("strips"), ...parts);
     this._grid = new GridView(this.player, () => { this.player.version += 1; }, () => this._isInDoubt());
-    this._logs = new LogsView();
+    this._logs = new LogsView(this._catalogue);
     this._groups = new GroupsView();
     this._story = new Story(byId("sentences"), byId("why"), ...parts);
     this.commands = new Commands(source, this._run, () => this._grid.chosen);
@@ -55,6 +56,7 @@ class RunPage {
       this._history, this.player, (broker) => this.commands.open(broker), this._completeness,
       (row) => this._missing.evidence(row),
     );
+    this._table = new MomentTable(() => this._cluster.columns);
     this._clients = new ClientsView(this._history, this._catalogue, this.player);
     this._inside = new InsideView(this._history, this.player, this._completeness);
     this.evidence = new Evidence(this.player, (report) => {
@@ -199,7 +201,7 @@ class RunPage {
     this._reportLength();
   }
 
-  _obey({ at, show = [], partition = null, atLeast, isPresented }) {
+  _obey({ at, show = [], partition = null, stretch, isPresented }) {
     if (at !== undefined) {
       foldPanels();
       this._wanted = { show, partition: partition === null ? null : splitPartition(partition) };
@@ -210,8 +212,8 @@ class RunPage {
     } else if (at === "edge") {
       this._awaited = null;
       this.player.toEdge();
-    } else if (Number.isFinite(atLeast)) {
-      this.timeline.showAtLeast(atLeast);
+    } else if (Number.isFinite(stretch)) {
+      this.timeline.showStretch(stretch);
     }
     if (isPresented === true) {
       present();
@@ -308,6 +310,7 @@ class RunPage {
     const committed = this._groups.committed(state, chosen);
     this._logs.draw(state, chosen, us, this._completeness, this._cluster, committed);
     this._groups.draw(state, chosen, this._cluster);
+    this._table.draw(chosen);
     this._clients.draw(state, chosen, us, this._cluster.isReachable);
     this._missing.draw(us);
     this._inside.draw(state, us);
@@ -338,7 +341,8 @@ class RunPage {
     const fault = state.last_fault && `last fault: ${state.last_fault}`;
     setText(byId("step"), [state.step, fault].filter(Boolean).join(" · "));
     this._slider.draw();
-    if (!player.isPlaying && !isAtLiveEdge && !this._slider.hasFocus) {
+    const isSaidAround = isFramed() && this.evidence.names.length > 0; // by the lesson, with its own words
+    if (!player.isPlaying && !isAtLiveEdge && !this._slider.hasFocus && !isSaidAround) {
       announce(byId("now"), n > 0 ? this._history.recordAt(n - 1) : null, this._catalogue.first);
     }
   }

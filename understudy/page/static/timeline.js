@@ -35,8 +35,8 @@ export class Timeline {
     this._completeness = completeness;
     /** The part of the run that is shown, in microseconds; null for all of it. */
     this._window = null;
-    /** How much of the time since the first record is shown at least, in microseconds. */
-    this._least = 0;
+    /** How much of the time since the first record is shown at first, in microseconds; null for all of it. */
+    this._stretch = null;
     this._hover = null;
     this._drag = null;
     /** Whether only two strips are shown: reigns, and faults with fences. */
@@ -63,9 +63,12 @@ export class Timeline {
     return Math.max(this._catalogue.last, this._player.us) - this._catalogue.first;
   }
 
-  /** Show at least so much of the time since the first record, in microseconds, as a longer run beside this one has. */
-  showAtLeast(us) {
-    this._least = us;
+  /**
+   * Show so much of the time since the first record, in microseconds, as a run beside this one shows: more than this
+   * run has, or less, as long as the moment is in it.
+   */
+  showStretch(us) {
+    this._stretch = us;
   }
 
   /** Zoom around the moment: a factor above 1 shows less of the run. */
@@ -74,7 +77,7 @@ export class Timeline {
     const length = Math.max((to - from) / factor, LARGEST_ZOOM_US);
     const whole = this._whole();
     if (length >= whole[1] - whole[0]) {
-      this._window = null;
+      this._window = this._stretch === null ? null : whole;
       return;
     }
     const start = around - (around - from) * (length / (to - from));
@@ -86,7 +89,7 @@ export class Timeline {
     const { version, us } = this._player;
     const { x, y } = this._hover ?? {};
     const size = [this._canvas.clientWidth, window.innerHeight];
-    const shown = [this._catalogue.length, this._completeness.version, this._window, this._least, this.isSlim];
+    const shown = [this._catalogue.length, this._completeness.version, this._window, this._stretch, this.isSlim];
     const key = [shown, version, us, x, y, size].join();
     if (key !== this._drawn) {
       this._drawn = key;
@@ -334,9 +337,8 @@ export class Timeline {
     }
   }
 
-  _whole() {
+  _whole(length = Math.max(this.lasts, this._stretch ?? 0)) {
     const { first } = this._catalogue;
-    const length = Math.max(this.lasts, this._least);
     const margin = Math.max(length * 0.01, 1000);
     return [first - margin, first + length + margin];
   }
@@ -347,7 +349,8 @@ export class Timeline {
   }
 
   _range() {
-    return this._window ?? this._whole();
+    const isInside = this._stretch !== null && this._player.us - this._catalogue.first <= this._stretch;
+    return this._window ?? (isInside ? this._whole(this._stretch) : this._whole());
   }
 
   _x(us) {

@@ -1,0 +1,60 @@
+/** The course of the line that leads to a part of the picture: along its gaps, so that it covers no text. */
+
+import { byId } from "#dom";
+
+/** How far a line runs above the columns. */
+const ABOVE = 7;
+/** How far a line from above comes in from the left end of its part, and one from the side from its upper end. */
+const INSIDE = 12;
+/** A part that begins so near to the left edge of its box is reached from the left. */
+const NEAR = 24;
+/** How far a line runs above a box, and above a part of a second row. */
+const BETWEEN = 3;
+
+/**
+ * The points of a line from the left edge of the window to a part, in pixels of the window. It enters at the height
+ * of the first point, which has the place 0 across.
+ *
+ * @param {Element} part
+ * @returns {[number, number][]}
+ */
+export function courseTo(part) {
+  const own = part.getBoundingClientRect();
+  const column = columnOf(own);
+  const y = inside(own.top, own.bottom);
+  if (part.closest("#brokers, #requests") !== null && column !== null) {
+    return intoColumn(column, own.left, y);
+  }
+  const box = (part.closest("#zookeeper, #clients") ?? part).getBoundingClientRect();
+  if (own.left - box.left < NEAR) {
+    return [[0, y], [own.left, y]];
+  }
+  // Above the box or, to a part of its second row, between the rows.
+  const above = own.top - box.top < NEAR ? box.top - BETWEEN : own.top - BETWEEN;
+  return fromAbove(inside(own.left, own.right), above, own.top);
+}
+
+/** The column that a part begins in, and the one before it. */
+function columnOf({ left }) {
+  const columns = [...byId("brokers").children].map((each) => each.getBoundingClientRect());
+  const place = columns.findLastIndex((each) => each.left <= left + 1);
+  return place < 0 ? null : { box: columns[place], before: columns[place - 1] };
+}
+
+/** Above the columns to the gap before the column, and down the gap. */
+function intoColumn({ box, before }, left, y) {
+  if (before === undefined) {
+    return [[0, y], [left, y]];
+  }
+  const gap = (before.right + box.left) / 2;
+  const above = Math.max(box.top - ABOVE, byId("cluster").getBoundingClientRect().top + 2);
+  return [[0, above], [gap, above], [gap, y], [left, y]];
+}
+
+function fromAbove(x, above, y) {
+  return [[0, above], [x, above], [x, y]];
+}
+
+function inside(from, to) {
+  return from + Math.min(INSIDE, (to - from) / 2);
+}
