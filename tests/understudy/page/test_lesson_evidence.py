@@ -96,9 +96,8 @@ COVERED = """(points) => {
   while (texts.nextNode()) {
     const { currentNode } = texts;
     const owner = currentNode.parentElement;
-    if (currentNode.textContent.trim() === "" || owner.closest("[data-mark], #moment-table") || !owner.checkVisibility()) {
-      continue;
-    }
+    const isCounted = owner.checkVisibility() && owner.closest("[data-mark], #moment-table") === null;
+    if (currentNode.textContent.trim() === "" || !isCounted) { continue; }
     range.selectNodeContents(currentNode);
     // A line of text is higher than its letters.
     for (const { left, right, top, bottom } of range.getClientRects()) {

@@ -59,6 +59,13 @@ export class GridView {
     this._isFixed = true;
   }
 
+  /** Choose the first of some partitions that exists in a state, or leave the choice to `suggest`. */
+  chooseFirst(partitions, state) {
+    const found = partitions.find((each) => state.partitions.at(...each) !== undefined);
+    this._isFixed = found !== undefined;
+    this._chosen = found ?? this._chosen;
+  }
+
   /** Choose a partition if none is chosen: `wanted`, the one before, the first with trouble, or the first. */
   suggest(state, wanted) {
     if (this._isFixed) {

@@ -101,15 +101,18 @@ function followAddress() {
   }
 }
 
-/** What the page of a run is asked for: a record, the parts that prove the words, and the partition that is drawn. */
+/**
+ * What the page of a run is asked for: a record, the parts that prove the words, and the partitions of which the first
+ * that exists at that moment is drawn: of these words or, if they are about none, of those before and after them.
+ */
 function viewOf(number, place) {
   const { stops } = lesson.sides[number];
   const own = partitionShown(stops[place].show);
   const earlier = stops.slice(0, place).reverse().map(({ show }) => partitionShown(show));
   const later = stops.slice(place + 1).map(({ show }) => partitionShown(show));
   const others = lesson.sides[1 - number].stops.map(({ show }) => partitionShown(show));
-  const partition = own ?? [...earlier, ...later, ...others].find((each) => each !== null) ?? null;
-  return { at: stops[place].record, show: stops[place].show, partition };
+  const partitions = own === null ? [...earlier, ...later, ...others].filter((each) => each !== null) : [own];
+  return { at: stops[place].record, show: stops[place].show, partitions };
 }
 
 /** A run at its last stop, with no part marked. */

@@ -4,9 +4,9 @@ import { LEADERSHIP, integer } from "#fold";
 import { byId, explain, s, setAttribute, setPhrase, setText } from "#dom";
 import { nodeName, relative } from "#words";
 
-/** How many offsets the axis has at least and at most. */
+/** How many offsets the axis has at least, and at most if nothing was cut away below them. */
 const LEAST_OFFSETS = 8;
-const MOST_OFFSETS = 80;
+const MOST_OFFSETS = 160;
 /** Pixels above the axis, for a label, and below it. */
 const ABOVE = 16;
 const BELOW = 6;
@@ -144,7 +144,8 @@ function axisOf(replicas, acknowledged, committed, us) {
     : [until]), ...committed.map(({ offset }) => offset)];
   const highest = Math.max(0, ...marks);
   const first = logs.length === 0 ? 0 : Math.min(...logs.map(({ start }) => start));
-  const lowest = Math.max(Math.min(...marks, highest) - 2, highest - MOST_OFFSETS);
+  const deepest = Math.min(highest - MOST_OFFSETS, ...cuts.map((cut) => cut - 2));
+  const lowest = Math.max(Math.min(...marks, highest) - 2, deepest);
   const from = Math.max(Math.min(first, highest), Math.min(lowest, highest - LEAST_OFFSETS), 0);
   return { from, to: Math.max(highest, from + LEAST_OFFSETS), acknowledged: until };
 }
@@ -230,7 +231,7 @@ function bars(about, height) {
 /** Lines at round offsets, with numbers in the first column. */
 function axis({ from, to, isFirst }, y, height) {
   const most = Math.max(1, Math.min(MOST_LABELS, (height - ABOVE - BELOW) / LABEL));
-  const step = [1, 2, 5, 10, 20, 50, 100].find((size) => (to - from) / size <= most) ?? to - from;
+  const step = roundStep((to - from) / most);
   const parts = [];
   for (let offset = Math.ceil(from / step) * step; offset <= to; offset += step) {
     parts.push(s("line", { class: "axis", x1: "-8", x2: "100%", y1: y(offset), y2: y(offset) }));
@@ -239,6 +240,12 @@ function axis({ from, to, isFirst }, y, height) {
     }
   }
   return parts;
+}
+
+/** The smallest of 1, 2, 5, 10 … that is not below a number. */
+function roundStep(number) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(number, 1)));
+  return power * [1, 2, 5, 10].find((factor) => factor * power >= number);
 }
 
 /** The bar of a log: a block for each leader epoch, divided into records if there is room. */

@@ -42,7 +42,7 @@ class RunPage {
     this.player.isLive = this._run.is_live;
     this._completeness = new Completeness(this._run);
     this._missing = new MissingView(this._completeness, this._catalogue, this.player, (at) => {
-      this._show({ at, us: null, partition: null });
+      this._show({ at, us: null });
     });
     const parts = [this._history, this._catalogue, this.player, this._completeness];
     this.timeline = new Timeline(byId("strips"), ...parts.slice(1));
@@ -71,8 +71,8 @@ class RunPage {
     this._drawn = -1;
     this._linked = { text: "", at: 0 };
     this._awaited = null;
-    /** The parts and the partition that are shown with the record that is awaited. */
-    this._wanted = { show: [], partition: null };
+    /** The parts that are shown with the record that is awaited, and the partitions of which the first is drawn. */
+    this._wanted = { show: [], partitions: [] };
     this._isShown = false;
     /** Whether all records are there, but for those that a live run will have. */
     this._isRead = false;
@@ -201,10 +201,10 @@ class RunPage {
     this._reportLength();
   }
 
-  _obey({ at, show = [], partition = null, stretch, isPresented }) {
+  _obey({ at, show = [], partitions = [], stretch, isPresented }) {
     if (at !== undefined) {
       foldPanels();
-      this._wanted = { show, partition: partition === null ? null : splitPartition(partition) };
+      this._wanted = { show, partitions: partitions.map(splitPartition) };
     }
     if (Array.isArray(at)) {
       this._awaited = at;
@@ -240,7 +240,8 @@ class RunPage {
     }
   }
 
-  _show({ at, us, partition, show = [] }) {
+  /** Show a moment: a record, or a time. A link has one partition, and a lesson some that may not exist yet. */
+  _show({ at, us, partition = null, partitions = null, show = [] }) {
     this.player.grew();
     const n = at === null ? -1 : this._catalogue.numberOf(...at);
     if (n >= 0) {
@@ -257,6 +258,8 @@ class RunPage {
     const proved = partitionShown(show);
     if (partition !== null) {
       this._grid.choose(...partition);
+    } else if (partitions !== null) {
+      this._grid.chooseFirst(partitions, this._history.stateAt(this.player.n));
     } else if (proved !== null) {
       this._grid.choose(...splitPartition(proved));
     }
@@ -264,7 +267,7 @@ class RunPage {
     this.player.version += 1;
     if (at !== null && n < 0 && !this._isRead) {
       this._awaited = at;
-      this._wanted = { show, partition };
+      this._wanted = { show, partitions, partition };
     } else if (at !== null && n < 0) {
       setText(byId("status"), `The link names a record that this run does not have: ${at.join(".")}`);
     }

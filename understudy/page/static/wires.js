@@ -7,6 +7,8 @@ const MOST_REQUESTS = 40;
 /** The height of a lane in the row of requests, and what it is squeezed to if there are many. */
 const LANE = 24;
 const LEAST_LANE = 7;
+/** What the label of the first lane takes above it. */
+const LABEL = 5;
 const ARROW = " -> ";
 const ZOOKEEPER = "zookeeper";
 const ALL = "all";
@@ -94,9 +96,9 @@ class Lanes {
       lane.row = free < 0 ? ends.length : free;
       ends[lane.row] = lane.to;
     }
-    const step = Math.max(Math.min(LANE, height / Math.max(ends.length, 1)), LEAST_LANE);
+    const step = Math.max(Math.min(LANE, (height - LABEL) / Math.max(ends.length, 1)), LEAST_LANE);
     for (const lane of this._keys.values()) {
-      lane.y = top + (lane.row + 0.5) * step;
+      lane.y = top + LABEL + (lane.row + 0.5) * step;
       lane.isRoomy = step > 14;
     }
   }
