@@ -45,7 +45,7 @@ SIGNS = (
     ("sign on a page", "columns in doubt", "the right value may be"),
     ("`≥ 12`", "", "this or larger: missing records can only add to it"),
     (
-        "`≤ 24,331.5 ms`",
+        "`≤ 24.3 s`",
         "`totals.without_controller_ms`, if the run's first reign (epoch 1) was ready, and no reign has `ready_at_ms` "
         "or `ended_at_ms` in doubt",
         "this or smaller, up to the end that is on record",
@@ -97,8 +97,8 @@ columns that repeat one record, are never in doubt.
 Times between records of several machines have a column that ends in `_within_ms`: the time is wrong by at most this,
 because the clocks of the machines are aligned only to a certain extent (the table `clocks`). It is 0 if both records
 are on one clock, and null if the time is. Times within one process, such as the takeover, have no such column. A page
-shows `6,012.3 ± 1.4 ms`, with no more digits than that justifies, and `< 2.8 ms` for a time that is smaller than its
-uncertainty.
+shows `6.01 s ± 1.4 ms`, in a column of milliseconds `6,012.3 ± 1.4 ms` with no more digits than that justifies, and
+`< 2.8 ms` for a time that is smaller than its uncertainty.
 
 The order of two records on different clocks decides what ended a reign, which node noticed it and when a broker was
 down. If both are so close that the clocks leave it open, the columns that follow from it are also in `doubt`, in
