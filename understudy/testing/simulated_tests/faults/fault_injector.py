@@ -28,6 +28,9 @@ from understudy.trials.experiments.simulated.actions import SimulatedActions
 from understudy.trials.experiments.triggers import TriggerState, ids_of_argument
 
 _STEP_MS: Final = 200.0
+_ENDS_WITH_A_START: Final = ("kill", "stop")
+_ENDS_A_SESSION: Final = ("stop", "restart", "expire")
+"""Faults after which the controller elects another in-sync replica at once, even one whose session will expire soon."""
 _NOT_POSSIBLE: Final = (ClusterError, CannotInject)
 
 
@@ -148,6 +151,8 @@ class FaultInjector:
                 undo = self._on_services(fault, nodes)
         self.injected.append(replace(fault, found=found, injected_ms=self._cluster.now_ms))
         if undo is not None and action.lasts is not None:
+            if fault.keeps_records and action.name in _ENDS_WITH_A_START:
+                undo = self._unless_powerless(undo, found)
             self._end_after(action.lasts.ms, undo)
 
     @property
@@ -156,6 +161,8 @@ class FaultInjector:
 
     def _on_brokers(self, fault: Fault, brokers: Sequence[SimulatedBroker]) -> Undo | None:
         action = fault.action
+        if fault.keeps_records:
+            self._check_that_records_are_kept(action.name, brokers)
         if action.name == "lose-power":
             return self._lose_power(fault, brokers)
         if isinstance(action, Answer):
@@ -170,12 +177,31 @@ class FaultInjector:
         ids = [int(self._brokers[node].id) for peer in peers for node in self._nodes(peer, fault.pick + 1)]
         return self._actions.do(action, brokers, ids)
 
+    def _check_that_records_are_kept(self, name: str, brokers: Sequence[SimulatedBroker]) -> None:
+        """Raise CannotInject if a fault could leave a partition no in-sync replica but those that have lost power."""
+        away = self.powerless
+        for broker in brokers:
+            if name == "restart" and broker in away:
+                raise CannotInject(f"{broker.name} has lost power and is still in an ISR")
+            if name != "lose-power" and name not in _ENDS_A_SESSION:
+                continue
+            for partition, others in self._partitions_in_sync(broker).items():
+                is_last = not any(other.is_running and not other.is_paused for other in others)
+                if is_last and (name == "lose-power" or any(other in away for other in others)):
+                    raise CannotInject(f"{broker.name} has the only in-sync replica of {partition} that is alive")
+
+    def _unless_powerless(self, undo: Undo, name: str) -> Undo:
+        """The end of a fault that starts a broker: it waits while the broker is one of `powerless`."""
+
+        def end() -> None:
+            if not any(broker.name == name for broker in self.powerless):
+                undo()
+            elif not self._is_stopped:  # the end of all faults starts it
+                self._after(_STEP_MS, lambda: self._end(end))
+
+        return end
+
     def _lose_power(self, fault: Fault, brokers: Sequence[SimulatedBroker]) -> Undo:
-        if fault.keeps_records:
-            for broker in brokers:
-                for partition, others in self._partitions_in_sync(broker).items():
-                    if not any(other.is_running for other in others):
-                        raise CannotInject(f"{broker.name} has the only in-sync replica of {partition} that is alive")
         for broker in brokers:
             broker.lose_power()
             self._powerless.add(broker.id)

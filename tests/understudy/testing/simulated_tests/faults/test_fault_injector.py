@@ -141,14 +141,19 @@ def test_a_request_of_a_client_that_is_lost_ends_its_connection(world: VirtualWo
     assert injector.missed == []
 
 
+def drawn(*steps: tuple[float, str]) -> list[Fault]:
+    """Faults as a seed draws them, at times in milliseconds."""
+    return [
+        Fault(at_ms=at_ms, action=by_hand(f"at: 1s, {step}")[0].action, keeps_records=True) for at_ms, step in steps
+    ]
+
+
 def test_a_drawn_loss_of_power_spares_the_last_in_sync_replica_and_ends_when_the_broker_has_left_the_isr(
     world: VirtualWorld,
 ) -> None:
     cluster = world.cluster
-    faults = [
-        Fault(at_ms=at_ms, action=by_hand(f"at: 1s, lose-power: {broker}, for: 100ms")[0].action, keeps_records=True)
-        for at_ms, broker in ((1_000, 1), (1_200, 2), (1_400, 3))
-    ]
+    times = ((1_000, 1), (1_200, 2), (1_400, 3))
+    faults = drawn(*((at_ms, f"lose-power: {broker}, for: 100ms") for at_ms, broker in times))
     injector = FaultInjector(world, faults)
     cluster.run_for(1_500)
     assert [fault.found for fault in injector.injected] == ["broker-1", "broker-2"]
@@ -157,5 +162,39 @@ def test_a_drawn_loss_of_power_spares_the_last_in_sync_replica_and_ends_when_the
     cluster.run_for(15_000)
     assert injector.powerless == ()
     assert all(broker.is_running for broker in cluster.brokers)
+    injector.stop()
+    cluster.settle()
+
+
+def test_no_drawn_fault_starts_a_broker_that_has_lost_power_before_it_has_left_the_isr(world: VirtualWorld) -> None:
+    """It could be elected without the records that it has lost."""
+    cluster = world.cluster
+    faults = drawn(
+        (500, "kill: 1, for: 20s"), (600, "restart: 1"), (20_300, "lose-power: 1, for: 100ms"), (20_400, "restart: 1")
+    )
+    injector = FaultInjector(world, faults)
+    cluster.run_for(20_000)
+    assert cluster.broker(1).is_running
+    cluster.run_for(1_000)  # the end of the kill is in this time
+    assert [fault.action.name for fault in injector.injected] == ["kill", "restart", "lose-power"]
+    assert "broker-1 has lost power and is still in an ISR" in injector.missed[0]
+    assert [broker.name for broker in injector.powerless] == ["broker-1"]
+    cluster.run_for(15_000)
+    assert cluster.broker(1).is_running
+    injector.stop()
+    cluster.settle()
+
+
+@pytest.mark.parametrize("step", ["stop: 3, for: 1s", "restart: 3", "expire: 3"])
+def test_no_drawn_fault_moves_the_leadership_to_a_broker_that_has_lost_power(world: VirtualWorld, step: str) -> None:
+    """Its session has not expired yet, so that the controller takes it for live."""
+    cluster = world.cluster
+    faults = drawn((1_000, "lose-power: 1, for: 100ms"), (1_200, "lose-power: 2, for: 100ms"), (1_400, step))
+    injector = FaultInjector(world, faults)
+    cluster.run_for(1_500)
+    assert [fault.found for fault in injector.injected] == ["broker-1", "broker-2"]
+    assert "broker-3 has the only in-sync replica of orders-0 that is alive" in injector.missed[0]
+    cluster.run_for(15_000)
+    assert injector.powerless == ()
     injector.stop()
     cluster.settle()
