@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from understudy.foundation.times import moment
 
@@ -27,6 +28,14 @@ class FailureKind(StrEnum):
     ENVIRONMENT = "the run could not continue"
 
 
+class LostRecord(NamedTuple):
+    """The place in a log at which an acknowledged record was."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One reason why a run has failed.
@@ -37,6 +46,8 @@ class Problem:
         details: further lines: a traceback, or the tasks that wait.
         place: the type of an exception and the line that has raised it; with `kind` it decides whether two runs have
             failed in the same way. Empty if the kind says all.
+        lost: the first record that is lost; None if the problem is another one.
+        link: the fragment of the page's address that shows it; empty without a page.
     """
 
     kind: FailureKind
@@ -44,6 +55,8 @@ class Problem:
     text: str
     details: tuple[str, ...] = ()
     place: str = ""
+    lost: LostRecord | None = None
+    link: str = ""
 
     @property
     def way(self) -> tuple[FailureKind, str]:

@@ -8,6 +8,7 @@ import itertools
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +28,8 @@ from understudy.testing.simulated_tests.faults.faults import Fault, draw_faults
 from understudy.testing.simulated_tests.history.cluster_history import Caller, ClusterHistory
 from understudy.testing.simulated_tests.history.wire_history import WireHistory
 from understudy.testing.simulated_tests.outcome import FailureKind, Outcome, Problem
-from understudy.testing.simulated_tests.report.client_logs import ClientLog, client_logs, write_run
+from understudy.testing.simulated_tests.report.client_logs import ClientLog, NoPage, client_logs, write_run
+from understudy.testing.simulated_tests.report.evidence import link_of
 from understudy.testing.simulated_tests.report.story import story_of
 from understudy.testing.simulated_tests.report.trace import traced
 from understudy.testing.simulated_tests.verdict import verdict
@@ -133,12 +135,25 @@ class TestRun:
             outcome.story, outcome.left_out = story.cut()
             outcome.log_lines = tuple(f"{moment(line.at_ms):>11}  {line.process}  {line.text}" for line in lines)
         if self._page is not None:
-            outcome.page = str(write_run(self.world, logs, self._page))
+            self._write_page(self._page, logs)
         return outcome
+
+    def _write_page(self, folder: Path, logs: Sequence[ClientLog]) -> None:
+        """Write the event logs and the page, and find where the page shows each problem."""
+        from understudy.history.reading.reader import read  # noqa: PLC0415  for a failure alone
+
+        outcome = self.outcome
+        try:
+            outcome.page = str(write_run(self.world, logs, folder))
+        except NoPage as error:
+            outcome.notes = (*outcome.notes, f"note: {error}")
+            return
+        records = read([folder]).records
+        outcome.problems = [replace(each, link=link_of(each, records)) for each in outcome.problems]
 
     def _client_logs(self) -> tuple[ClientLog, ...]:
         """Return the event logs of the user's processes, after the simulator has recorded how long they are."""
-        logs = client_logs(self.world, self.wire)
+        logs = client_logs(self.world, self.wire, self._problems)
         for log in {log.node: log for log in logs}.values():
             self.cluster.record_log(log.node, log.incarnation, len(log.lines))
         return logs

@@ -121,7 +121,12 @@ def _is_asked(topic: str | None, partition: Partition) -> bool:
 
 
 def lost(evidence: Evidence, topic: str | None) -> list[str]:
-    """Return a text for each acknowledged record that is lost (H1).
+    """Return a text for each acknowledged record that is lost (H1)."""
+    return [lost_in_words(evidence, each) for each in lost_sends(evidence, topic)]
+
+
+def lost_sends(evidence: Evidence, topic: str | None) -> list[Sent]:
+    """Return the acknowledged attempt of each record that is lost (H1), in their order.
 
     A record that is at another offset than its acknowledgement says is not lost: another attempt has appended it.
     """
@@ -154,7 +159,7 @@ def lost(evidence: Evidence, topic: str | None) -> list[str]:
         ]
     missing = [judged[number] for number in _contradictions(AcknowledgedRecordsAreRead(), history)]
     replaced = [each for each in replaced if not evidence.log_of(each).may_have_lost]
-    return [_lost(evidence, each) for each in sorted([*missing, *replaced], key=lambda each: each.order)]
+    return sorted([*missing, *replaced], key=lambda each: each.order)
 
 
 def _value(evidence: Evidence, partition: Partition, record: LogRecord) -> str:
@@ -163,7 +168,8 @@ def _value(evidence: Evidence, partition: Partition, record: LogRecord) -> str:
     return f"other {record.offset}" if send is None else str(send)
 
 
-def _lost(evidence: Evidence, each: Sent) -> str:
+def lost_in_words(evidence: Evidence, each: Sent) -> str:
+    """Return a text about a record that is lost."""
     text = (
         f"{_partition_of(each)}, offset {each.offset}: the {words.content(each)} is lost: "
         f"{words.log_at(evidence.log_of(each), each.offset)}. Attempts: {words.attempts(evidence.sends[each.send])}"

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from understudy.clusters.simulated.clocks import EPOCH_MS, SHARED_BOOT
 from understudy.clusters.virtual.process_loop import ProcessLoop
-from understudy.clusters.virtual.world import LogLine, VirtualWorld
+from understudy.clusters.virtual.world import VirtualWorld
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import (
     ClientLogged,
@@ -24,12 +24,17 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.testing.simulated_tests.history.wire_history import WireHistory
 from understudy.testing.simulated_tests.history.wire_records import Assigned, Commit, Delivered, Sent
+from understudy.testing.simulated_tests.outcome import Problem
+from understudy.testing.simulated_tests.report.evidence import MOST_TEXT, line_about, process_of
 
 PAGE: Final = "run.html"
-_MOST_TEXT: Final = 500
 
 _Moment: TypeAlias = tuple[float, Payload]
 _T = TypeVar("_T", Sent, Delivered)
+
+
+class NoPage(Exception):
+    """The page of a run is not written. The message says why."""
 
 
 @dataclass(slots=True)
@@ -54,15 +59,22 @@ class ClientLog:
     lines: tuple[bytes, ...]
 
 
-def client_logs(world: VirtualWorld, wire: WireHistory) -> tuple[ClientLog, ...]:
-    """Return the event logs of the user's processes, made of what they have logged, sent and received so far."""
+def client_logs(world: VirtualWorld, wire: WireHistory, problems: Iterable[Problem]) -> tuple[ClientLog, ...]:
+    """Return the event logs of the user's processes, made of what they have logged, sent and received so far.
+
+    Args:
+        problems: the problems of the run; each in a process is a line in its log.
+    """
     moments: defaultdict[tuple[str, int], list[_Moment]] = defaultdict(list)
     for line in world.lines:
-        incarnation = max((loop.process.incarnation for loop in world.loops if _is_of(loop, line)), default=1)
-        logged = ClientLogged(level=line.level, logger=line.logger, text=line.text[:_MOST_TEXT])
-        moments[line.process, incarnation].append((line.at_ms, logged))
+        logged = ClientLogged(level=line.level, logger=line.logger, text=line.text[:MOST_TEXT])
+        moments[line.process, _incarnation(world, line.process, line.at_ms)].append((line.at_ms, logged))
     for process, incarnation, moment in _of_wire(wire):
         moments[process, incarnation].append(moment)
+    for problem in problems:
+        if process := process_of(problem):
+            incarnation = _incarnation(world, process, problem.at_ms)
+            moments[process, incarnation].append((problem.at_ms, line_about(problem)))
     found: list[ClientLog] = []
     for loop in world.loops:
         before = [log for log in found if log.node == loop.process.name]
@@ -72,8 +84,10 @@ def client_logs(world: VirtualWorld, wire: WireHistory) -> tuple[ClientLog, ...]
     return tuple(found)
 
 
-def _is_of(loop: ProcessLoop, line: LogLine) -> bool:
-    return loop.process.name == line.process and loop.started_ms <= line.at_ms
+def _incarnation(world: VirtualWorld, process: str, at_ms: float) -> int:
+    """Return the incarnation that a process had at a time."""
+    started = (loop.process for loop in world.loops if loop.process.name == process and loop.started_ms <= at_ms)
+    return max((each.incarnation for each in started), default=1)
 
 
 def _log_of(world: VirtualWorld, loop: ProcessLoop, moments: Iterable[_Moment], after_seq: int) -> ClientLog:
@@ -218,16 +232,18 @@ def write_run(world: VirtualWorld, logs: Sequence[ClientLog], folder: Path) -> P
         folder: gets a folder for each node; the page is `run.html`.
 
     Raises:
-        OSError: a file cannot be written.
-        TooLarge: as `page_of`.
+        NoPage: a file cannot be written, or the page is too large for one.
     """
-    from understudy.page.export import page_of  # noqa: PLC0415  each first test of a session would wait for it
+    from understudy.page.export import TooLarge, page_of  # noqa: PLC0415  each first test of a session would wait for it
 
-    world.cluster.dump(folder)
-    for log in logs:
-        events = folder / log.node / "events"
-        events.mkdir(parents=True, exist_ok=True)
-        (events / f"{log.node}-{log.incarnation:04d}-0001.jsonl").write_bytes(b"".join(log.lines))
     page = folder / PAGE
-    page.write_text(page_of([folder]), encoding="utf-8")
+    try:
+        world.cluster.dump(folder)
+        for log in logs:
+            events = folder / log.node / "events"
+            events.mkdir(parents=True, exist_ok=True)
+            (events / f"{log.node}-{log.incarnation:04d}-0001.jsonl").write_bytes(b"".join(log.lines))
+        page.write_text(page_of([folder]), encoding="utf-8")
+    except (OSError, TooLarge) as error:
+        raise NoPage(f"the page of the run is not written: {error}") from None
     return page

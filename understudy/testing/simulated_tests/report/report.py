@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from understudy.testing.simulated_tests.faults.faults import Fault
@@ -55,7 +56,9 @@ def report(outcome: Outcome, shrunk: Shrunk, last: Outcome | None, *, replay: st
     if len(others) > _MOST_PROBLEMS:
         lines.append(f"also {len(others) - _MOST_PROBLEMS} more problems")
     lines += [outcome.crash_point] if outcome.crash_point else []
-    lines += ["", f"replay it:  {replay}", "", *_faults(shrunk, outcome, last)]
+    lines += ["", f"replay it:  {replay}"]
+    lines += [] if last is None else [_page(last, shown)]
+    lines += ["", *_faults(shrunk, outcome, last)]
     if last is not None and last.story:
         times = "times count from its first record"
         left_out = f", and {last.left_out} lines that matter less are left out" if last.left_out else ""
@@ -63,9 +66,19 @@ def report(outcome: Outcome, shrunk: Shrunk, last: Outcome | None, *, replay: st
     if last is not None and shown is None:
         otherwise = f"fails otherwise: {_headline(last.problems[0])}" if last.problems else "has passed"
         lines += ["", f"when it was run again with these faults, it {otherwise}"]
-    if last is not None and last.page:
-        lines += ["", f"the page of this run:  {last.page}"]
     return "\n".join(lines)
+
+
+def _page(last: Outcome, shown: Problem | None) -> str:
+    """Return the address at which the page shows a problem of a run, or how to get a page.
+
+    Args:
+        shown: the problem; None for the first one.
+    """
+    if not last.page:
+        return "see it:     UNDERSTUDY_PAGE=DIR leaves a page of the run in DIR"
+    found = shown or next(iter(last.problems), None)
+    return f"see it:     {Path(last.page).as_uri()}{found.link if found else ''}"
 
 
 def _headline(problem: Problem) -> str:

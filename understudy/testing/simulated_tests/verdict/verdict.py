@@ -13,9 +13,9 @@ from understudy.clusters.simulated.loop import BudgetExhausted, Deadlock
 from understudy.clusters.virtual.process_loop import ProcessLoop
 from understudy.clusters.virtual.world import Failure, VirtualWorld
 from understudy.testing.simulated_tests.history import history_words
-from understudy.testing.simulated_tests.history.history_checks import Evidence, lost
+from understudy.testing.simulated_tests.history.history_checks import Evidence, lost_in_words, lost_sends
 from understudy.testing.simulated_tests.history.wire_history import WireHistory
-from understudy.testing.simulated_tests.outcome import FailureKind, Problem
+from understudy.testing.simulated_tests.outcome import FailureKind, LostRecord, Problem
 from understudy.testing.simulated_tests.verdict.code_lines import (
     coroutine_name,
     name_of,
@@ -120,13 +120,15 @@ def lost_records(cluster: SimulatedCluster, wire: WireHistory) -> list[Problem]:
 
     Call it when the cluster has settled. Partitions with an unclean election or a loss of power are left out.
     """
-    found = _lost(cluster, wire, lambda acks: acks == _ALL)
+    evidence = _evidence(cluster, wire, lambda acks: acks == _ALL)
+    found = lost_sends(evidence, None)
     if not found:
         return []
-    details = history_words.listed("lost", found).splitlines()[1:]
+    details = history_words.listed("lost", [lost_in_words(evidence, each) for each in found]).splitlines()[1:]
     count = "a record is" if len(found) == 1 else f"{len(found)} records are"
     text = f"{count} lost, which brokers have acknowledged with acks=all"
-    return [Problem(FailureKind.LOST, cluster.now_ms, text, tuple(line.strip() for line in details))]
+    first = LostRecord(found[0].topic, found[0].partition, found[0].offset)
+    return [Problem(FailureKind.LOST, cluster.now_ms, text, tuple(line.strip() for line in details), lost=first)]
 
 
 def lost_with_acks_1(cluster: SimulatedCluster, wire: WireHistory) -> list[str]:
@@ -134,7 +136,7 @@ def lost_with_acks_1(cluster: SimulatedCluster, wire: WireHistory) -> list[str]:
 
     Kafka allows it, so it is no problem of its own; but it may be the reason of another.
     """
-    found = _lost(cluster, wire, lambda acks: acks == _LEADER)
+    found = lost_sends(_evidence(cluster, wire, lambda acks: acks == _LEADER), None)
     if not found:
         return []
     count = "a record is" if len(found) == 1 else f"{len(found)} records are"
@@ -159,12 +161,10 @@ def restarted(world: VirtualWorld) -> list[str]:
     return notes
 
 
-def _lost(cluster: SimulatedCluster, wire: WireHistory, has_acks: Callable[[int], bool]) -> list[str]:
+def _evidence(cluster: SimulatedCluster, wire: WireHistory, has_acks: Callable[[int], bool]) -> Evidence:
     decoder = wire.decoded()
     sent = [each for each in decoder.sent if has_acks(each.acks)]
-    if not sent:
-        return []
-    return lost(Evidence(sent, decoder.delivered, wire.marked, decoder.assigned, leader_logs(cluster)), None)
+    return Evidence(sent, decoder.delivered, wire.marked, decoder.assigned, leader_logs(cluster) if sent else {})
 
 
 def violations(judgement: SeedJudgement, now_ms: float) -> list[Problem]:

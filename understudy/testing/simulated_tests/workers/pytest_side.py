@@ -10,10 +10,12 @@ import bdb
 import os
 import pickle
 import shlex
+import shutil
 import signal
 import sys
+import time
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Final
 
 import pytest
@@ -28,6 +30,8 @@ from understudy.testing.simulated_tests.workers.slots import Begin, Slot
 
 SECTION: Final = "understudy"
 """The title of the section in the report of a failed test."""
+_KEPT_S: Final = 86_400.0
+"""Time after which a page in the cache is removed, in seconds."""
 _SHOWN_LINES: Final = 40
 """Number of lines that the report shows of each stream, and of the log, of a failing run."""
 
@@ -69,7 +73,7 @@ def register(session: pytest.Session) -> None:
     options = Options(
         seeds=calls.number_of("--understudy-seeds", config.getoption("--understudy-seeds")) or environment.seeds,
         seed=seed,
-        page=config.getoption("--understudy-page") or environment.page,
+        page=config.getoption("--understudy-page") or environment.page or _pages_in_cache(config),
         # A worker of pytest-xdist has one of the cores.
         workers=1 if is_debugged or (hasattr(config, "workerinput") and serving.line is None) else workers,
         is_live=(is_debugged or seed is not None) and not hasattr(config, "workerinput"),
@@ -79,6 +83,19 @@ def register(session: pytest.Session) -> None:
     config.pluginmanager.register(side, "understudy simulated tests")
     if not config.getoption("collectonly") and not config.getoption("setupplan", False):
         side.start_workers()
+
+
+def _pages_in_cache(config: pytest.Config) -> str:
+    """Return a folder for pages in pytest's cache, without pages of earlier days; empty if there is no cache."""
+    cache = getattr(config, "cache", None)
+    if cache is None:  # with `-p no:cacheprovider`
+        return ""
+    folder = cache.mkdir("understudy-pages")
+    with suppress(OSError):  # another session may remove the same ones
+        for page in folder.iterdir():
+            if page.stat().st_mtime < time.time() - _KEPT_S:
+                shutil.rmtree(page, ignore_errors=True)
+    return str(folder)
 
 
 class PytestSide:

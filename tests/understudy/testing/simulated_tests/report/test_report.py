@@ -126,7 +126,8 @@ def test_report_tells_the_failure_the_command_the_fault_and_the_story() -> None:
     assert lines[0].startswith("seed 3 fails: at 8.")
     assert "the test has raised AssertionError: billing was killed" in lines[0]
     assert any('assert service.incarnation == 1, "billing was killed"' in line for line in lines[1:4])
-    assert f"replay it:  {REPLAY}" in lines
+    place = lines.index(f"replay it:  {REPLAY}")
+    assert lines[place + 1] == "see it:     UNDERSTUDY_PAGE=DIR leaves a page of the run in DIR"
     (faults,) = (line for line in lines if line.startswith("faults: 1 of 6 are enough"))
     (words,) = lines[lines.index(faults) + 1 : lines.index("", lines.index(faults))]
     assert "kill service (SIGKILL) for 300ms: billing" in words

@@ -304,6 +304,33 @@ def test_each_set_of_parameters_has_a_page_of_its_own(project: pytest.Pytester) 
     assert all(folder.startswith("test_pages.test_fails-or-ders-") for folder in folders[:2])
 
 
+def test_a_failure_prints_where_its_page_shows_it(project: pytest.Pytester) -> None:
+    """The page is in pytest's cache, from which pages of earlier days are removed."""
+    project.makepyfile(
+        test_pages="""
+        import asyncio
+        from understudy.testing import simulated
+
+        async def bills():
+            raise LookupError("no order")
+
+        @simulated(seeds=1, faults="none", brokers=1)
+        async def test_fails(cluster):
+            cluster.start(bills, name="billing")
+            await asyncio.sleep(1)
+        """
+    )
+    pages = project.path / ".pytest_cache" / "d" / "understudy-pages"
+    for old in ("days", "minutes"):
+        (pages / old).mkdir(parents=True)
+    os.utime(pages / "days", (0, 0))
+    result = run(project)
+    page = pages / "test_pages.test_fails-seed-0" / "run.html"
+    result.stdout.fnmatch_lines([f"see it: *{page.as_uri()}#at=billing.1.2&show=client:billing"])
+    assert page.exists()
+    assert [(pages / old).exists() for old in ("days", "minutes")] == [False, True]
+
+
 def test_a_future_of_another_loop_is_refused_with_its_cause(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
