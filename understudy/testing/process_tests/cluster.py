@@ -38,7 +38,13 @@ class ProcessTestBroker(BrokerOfTest):
 
     def kill(self, for_s: float | None = None) -> None:
         self._broker.kill()
-        self._later(for_s, self._broker.begin_start)
+        if for_s is not None:
+            self._cluster.begin(self._start_after(for_s))
+
+    async def _start_after(self, for_s: float) -> None:
+        """Start it once its old registration is gone: a broker that finds one ends, as Kafka's does."""
+        await asyncio.sleep(for_s)
+        await self._cluster.in_thread(lambda: None if self.is_running else self._broker.start())
 
     def pause(self, for_s: float | None = None) -> None:
         self._broker.pause()
