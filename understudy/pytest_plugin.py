@@ -126,14 +126,22 @@ def pytest_runtest_makereport(
     if report.failed:
         loan.failed = loan.keep = True
     if report.failed or (loan.keep and report.when == "call"):
-        from understudy.clusters.testing.run_faults import describe_run  # noqa: PLC0415  when a test uses it
-
-        report.sections.append((SECTION, describe_run(loan.cluster.directory)))
+        report.sections.append((SECTION, _described(loan, call)))
     if report.when == "teardown":
         pool.give_back(loan)  # a shared cluster whose test has failed only in its teardown
         pool.remove_folder(loan)
         del item.stash[_LOAN]
     return report
+
+
+def _described(loan: Loan, call: pytest.CallInfo[None]) -> str:
+    """Describe the run of a test; if it has failed while its cluster was there, also with the page of the run."""
+    from understudy.clusters.testing.run_faults import describe_run  # noqa: PLC0415  when a test uses it
+    from understudy.testing.process_tests.failure import describe_failure  # noqa: PLC0415  when a test uses it
+
+    if call.excinfo is not None and call.when == "call":
+        return describe_failure(loan.cluster, call.excinfo.exconly(tryshort=True).partition("\n")[0])
+    return describe_run(loan.cluster.directory)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

@@ -65,6 +65,7 @@ def test_shared_clusters_and_the_folders_of_failed_tests(pytester: pytest.Pytest
     assert len(set(folders)) == 3, "a test after a failed one, and one with other arguments, have clusters of their own"
     assert len({zookeeper for _, zookeeper in runs.values()}) == 1, "all clusters share a ZooKeeper"
     assert [folder.exists() for folder in folders] == [True, True, False, False]
+    fragment = r"#at=testbed\.1\.\d+&show=process:broker-\d&show=session:broker-\d"
     result.stdout.re_match_lines(
         [
             r"-+ understudy -+",
@@ -72,10 +73,12 @@ def test_shared_clusters_and_the_folders_of_failed_tests(pytester: pytest.Pytest
             r"faults injected by the test:",
             r"  \d\d:\d\d:\d\d\.\d{3} UTC, after \d+\.\d{3} s: pause broker-\d \(controller\)",
             rf"to check its invariants: understudy check {folders[0]}",
+            rf"see it: {(folders[0] / 'run.html').as_uri()}{fragment}",
         ],
         consecutive=True,
     )
     assert result.stdout.str().count("run folder: ") == 1
+    assert (folders[0] / "run.html").exists()
 
 
 def test_kept_folders_are_printed_and_workers_of_xdist_have_clusters_of_their_own(pytester: pytest.Pytester) -> None:

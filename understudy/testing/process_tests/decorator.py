@@ -6,17 +6,22 @@ import asyncio
 import functools
 import inspect
 import random
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.testing.cluster_under_test import ClusterUnderTest
 from understudy.clusters.values import SERVICE, Target
 from understudy.testing.process_tests.cluster import ProcessTestBroker, ProcessTestCluster
+from understudy.testing.process_tests.failure import describe_failure
 from understudy.testing.simulated_tests.arguments import BadArguments, SimulatedArguments, checked_arguments
 from understudy.testing.simulated_tests.decorator import check_function, is_method
 from understudy.testing.simulated_tests.faults.faults import KINDS, Fault, draw_faults
+from understudy.testing.simulated_tests.workers.runs import is_skip
 
 SEED: Final = 0
 KINDS_HERE: Final = (
@@ -94,16 +99,30 @@ def faults_here(arguments: SimulatedArguments) -> tuple[Fault, ...]:
 
 
 def _run(name: str, test: Callable[[ProcessTestCluster], Any], arguments: SimulatedArguments) -> None:
+    """Run a test; the run folder stays if it fails, and a note at the exception names it."""
     faults = faults_here(arguments)
     switches = {"understudy.switches.off": ",".join(arguments.without)} if arguments.without else {}
-    with ClusterUnderTest(
-        arguments.brokers,
-        racks=arguments.racks or None,
-        properties=dict(arguments.settings) | switches,
-        proxied=sys.platform == "linux",
-    ) as under_test:
-        under_test.begin_test(name)
-        asyncio.run(_in_loop(test, ProcessTestCluster(under_test, SEED), faults, arguments.seconds + _GRACE_S))
+    folder = Path(tempfile.mkdtemp(prefix="understudy-run-"))
+    is_kept = False
+    try:
+        with ClusterUnderTest(
+            arguments.brokers,
+            racks=arguments.racks or None,
+            properties=dict(arguments.settings) | switches,
+            proxied=sys.platform == "linux",
+            directory=folder,
+        ) as under_test:
+            under_test.begin_test(name)
+            try:
+                asyncio.run(_in_loop(test, ProcessTestCluster(under_test, SEED), faults, arguments.seconds + _GRACE_S))
+            except BaseException as error:
+                is_kept = not is_skip(error) and not isinstance(error, KeyboardInterrupt)
+                if is_kept:
+                    error.add_note(describe_failure(under_test, f"{type(error).__name__}: {error}"))
+                raise
+    finally:
+        if not is_kept:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _in_loop(

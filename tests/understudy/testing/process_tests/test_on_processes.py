@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,8 +81,14 @@ def test_what_needs_virtual_time_says_so_and_a_failed_service_fails_the_test() -
         await cluster.calm()
         cluster.assert_injected("pause", broker=1)
 
-    with pytest.raises(Exception, match="ValueError: no price"):
+    with pytest.raises(Exception, match="ValueError: no price") as raised:
         test()
+    (note,) = raised.value.__notes__
+    folder = Path(note.splitlines()[0].removeprefix("run folder: "))
+    assert f"see it: {folder.as_uri()}/run.html#at=testbed.1." in note
+    assert "&show=process:broker-1&show=session:broker-1" in note
+    assert (folder / "run.html").exists()
+    shutil.rmtree(folder)
 
 
 def test_faults_that_processes_cannot_have_are_left_out_or_refused() -> None:
