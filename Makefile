@@ -73,9 +73,9 @@ spec: setup  ## which test stands for which behaviour of docs/reference/behaviou
 pages: setup  ## write the pages of docs/ that are made from the code
 	@.venv/bin/python -m devtools.pages
 
-site: setup  ## docs/ as a site with a search, in build/site; fails if a link or an anchor leads nowhere
+site: setup  ## docs/ as a site with a search and all lessons, in build/site; fails if a link or an anchor leads nowhere
 	@rm -rf build/site
-	@.venv/bin/python -m sphinx --builder html --jobs auto --fresh-env --fail-on-warning --quiet \
+	@.venv/bin/python -m sphinx --builder html --tag lessons --jobs auto --fresh-env --fail-on-warning --quiet \
 	  --doctree-dir build/site-cache docs build/site
 	@.venv/bin/understudy lesson --site build/site/lessons
 	@echo "open file://$(CURDIR)/build/site/index.html"

@@ -2,7 +2,8 @@
 
 The pages are written for any reader of Markdown, so nothing in them is for Sphinx. Two things are done as they are
 read: a page named index.md gets its links as entries of the navigation, and links to files outside of docs/ become
-text, because a site has no such files.
+text, because a site has no such files. With the tag `lessons` the navigation has also the lessons, which `make site`
+writes into the site.
 """
 
 from __future__ import annotations
@@ -36,10 +37,14 @@ DOCS = Path(__file__).parent.resolve()
 
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#:\s]+)(?:#[^)\s]*)?\)")
+_AFTER_THE_THEME = 900
+"""Priority of an event handler that runs after the ones of the theme, which have 500."""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", _read)
+    if app.tags.has("lessons"):
+        app.connect("html-page-context", _link_lessons, priority=_AFTER_THE_THEME)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -47,6 +52,16 @@ def _read(app: Sphinx, page: str, source: list[str]) -> None:
     folder = (DOCS / page).parent
     text = _LINK.sub(lambda link: _inside(link, folder), source[0])
     source[0] = text + _navigation(text) if Path(page).name == "index" else text
+
+
+def _link_lessons(app: Sphinx, page: str, template: str, context: dict[str, Any], document: object) -> None:
+    """Put the lessons above the pages in the navigation of a page."""
+    address = context["pathto"]("lessons/index.html", resource=True)
+    context["furo_navigation_tree"] = (
+        '<p class="caption" role="heading"><span class="caption-text">Lessons</span></p>\n<ul><li class="toctree-l1">'
+        f'<a class="reference internal" href="{address}">Predict a failover, and see it happen</a></li></ul>\n'
+        f"{context.get('furo_navigation_tree', '')}"
+    )
 
 
 def _inside(link: re.Match[str], folder: Path) -> str:

@@ -21,9 +21,18 @@ _IN_STYLES = re.compile(r"(?:url\(|@import)\s*['\"]?([^'\")\s;]+)")
 _REMOTE = re.compile(r"(?:https?:)?//", re.IGNORECASE)
 
 
-def build(pages: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Build a site as strictly as `make site`."""
-    options = ["--builder", "html", "--fail-on-warning", "--keep-going", "--quiet", "--doctree-dir", f"{site}-cache"]
+def build(pages: Path, site: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """Build a site as strictly as `make site`; `more` are further options."""
+    options = [
+        *more,
+        "--builder",
+        "html",
+        "--fail-on-warning",
+        "--keep-going",
+        "--quiet",
+        "--doctree-dir",
+        f"{site}-cache",
+    ]
     return subprocess.run(
         [sys.executable, "-m", "sphinx", *options, str(pages), str(site)], capture_output=True, text=True, check=False
     )
@@ -84,6 +93,20 @@ def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path, text: str, pr
     built = build(pages, tmp_path / "site")
     assert (built.returncode == 0) == (not problem), built.stderr
     assert problem in built.stderr
+
+
+@pytest.mark.parametrize("has_lessons", [True, False])
+def test_the_navigation_has_the_lessons_if_they_are_written(tmp_path: Path, has_lessons: bool) -> None:
+    folder = tmp_path / "docs" / "guides"
+    folder.mkdir(parents=True)
+    (folder.parent / "conf.py").write_text((DOCS / "conf.py").read_text())
+    (folder / "one.md").write_text("# One\n")
+    (folder.parent / "index.md").write_text("# First\n\n[one](guides/one.md)\n")
+    built = build(folder.parent, tmp_path / "site", *(["--tag", "lessons"] if has_lessons else []))
+    assert built.returncode == 0, built.stderr
+    pages = {"index.html": "lessons/index.html", "guides/one.html": "../lessons/index.html", "search.html": "lessons/"}
+    for page, address in pages.items():
+        assert (f'href="{address}' in (tmp_path / "site" / page).read_text()) == has_lessons
 
 
 class _Loads(HTMLParser):

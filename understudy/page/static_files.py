@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 FOLDER: Final = Path(__file__).with_name("static")
 TYPES: Final = {
@@ -97,15 +97,28 @@ def page_in_one_file(data: str = "", name: str = INDEX, *, frames: Iterable[str]
     return _insert(html, data, before="<script")
 
 
-def linked_lesson_page(style_sheets: str, script: str) -> tuple[str, str]:
-    """Return the page of a lesson with style sheets and modules in files beside it, and the text of its script.
+Share: TypeAlias = Callable[[str, bytes], str]
+"""Takes the name of a file that pages share, and its content; returns the address by which they link it."""
+
+
+def linked_style_sheets(html: str, share: Share) -> str:
+    """Return HTML that links its style sheets by the addresses of shared files."""
+
+    def link(found: re.Match[str]) -> str:
+        return f'<link rel="stylesheet" href="{share(found["name"], _read(found["name"]))}"{found["attributes"]}>'
+
+    return _STYLE_SHEET.sub(link, html)
+
+
+def linked_lesson_page(script_name: str, share: Share) -> str:
+    """Return the page of a lesson with style sheets and a script in files beside it.
 
     It runs from disk also, from which a browser reads classic scripts, but no modules. The script adds the import map,
     whose modules are data, and the element `frame` with the page that the frames of all lessons share.
 
     Args:
-        style_sheets: what stands before the name of a style sheet in its address.
-        script: the address of the script.
+        script_name: the name of the script.
+        share: called for the script and for each style sheet.
     """
     frame = page_in_one_file()
     imports = _import_map(lambda module: _data_url(_read(module)), _modules_of(_read(LESSON).decode()))
@@ -116,8 +129,8 @@ def linked_lesson_page(style_sheets: str, script: str) -> tuple[str, str]:
             {"type": "importmap", "text": imports},
         )
     )
-    html = (FOLDER / LESSON).read_text()
-    html = html.replace(IMPORT_MAP, f'<script src="{script}"></script>').replace("/static/", style_sheets)
+    html = linked_style_sheets((FOLDER / LESSON).read_text(), share)
+    html = html.replace(IMPORT_MAP, f'<script src="{share(script_name, text.encode())}"></script>')
     scripts = " ".join(dict.fromkeys([_hash(imports), *_script_hashes(html), *_script_hashes(frame)]))
     styles = " ".join(dict.fromkeys(_hash(style) for style in _STYLE.findall(frame)))
     # The origin of a file is opaque, so that 'self' stands for nothing there.
@@ -131,7 +144,7 @@ def linked_lesson_page(style_sheets: str, script: str) -> tuple[str, str]:
         "form-action 'none'",
     )
     meta = f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(policy)}">'
-    return _insert(html, meta, after='<meta charset="utf-8">'), text
+    return _insert(html, meta, after='<meta charset="utf-8">')
 
 
 def modules() -> list[str]:

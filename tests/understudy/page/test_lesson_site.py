@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +17,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser import SCREENSHOTS
 from understudy.cli.main import main
-from understudy.page.lesson_site import topic_of
+from understudy.page import static_files
+from understudy.page.lesson_site import LessonSite, SiteLesson, topic_of
 from understudy.trials.lessons.library import names
 
 pytestmark = pytest.mark.xdist_group("browser lessons")
@@ -51,6 +55,50 @@ def test_a_link_of_a_site_shows_the_run_of_a_step(
     page.goto(f"{base}course/week-3/zombie.html#step=4")
     expect(page.locator("#progress")).to_contain_text("4 of")
     expect(page.frame_locator("figure:visible iframe").locator("#why .line")).to_contain_text("incarnation")
+
+
+@pytest.mark.parametrize("name", ["index", "zombie"])
+def test_all_that_a_page_links_is_named_by_its_content(root: Path, name: str) -> None:
+    site = root / "course" / "week-3"
+    links = re.findall(r'(?:href|src)="(?!data:|#)([^"]+)"', (site / f"{name}.html").read_text())
+    shared = [link for link in links if link.startswith("shared/")]
+    assert len(shared) >= 3
+    for link in shared:
+        digest = hashlib.sha256((site / link).read_bytes()).hexdigest()
+        assert Path(link).name.split(".")[1] == digest[:12]
+    assert all((site / link).is_file() for link in links)
+
+
+def test_files_of_an_earlier_version_stay_as_long_as_a_lesson_links_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*names: str) -> None:
+        site = LessonSite(tmp_path, names)
+        for name in names:
+            site.add(SiteLesson(name, name, "", 1, b"{}", {}))
+        site.finish()
+
+    def shared() -> set[str]:
+        return {each.name for each in (tmp_path / "shared").iterdir()}
+
+    def listed() -> set[str]:
+        names = (tmp_path / "understudy-lessons.txt").read_text().splitlines()
+        return {Path(each).name for each in names if each.startswith("shared/")}
+
+    write("election", "zombie")
+    before = shared()
+    newer = tmp_path / "static"
+    shutil.copytree(static_files.FOLDER, newer)
+    monkeypatch.setattr(static_files, "FOLDER", newer)
+    with (newer / "lesson.css").open("a") as sheet:
+        sheet.write("/* newer */")
+    write("zombie")
+    assert len(shared() - before) == 1
+    assert before < shared() == listed(), "election.html links the earlier style sheet"
+    write("election")
+    (gone,) = before - shared()
+    assert gone.startswith("lesson.")
+    assert shared() == listed()
 
 
 def test_the_index_lists_lessons_by_topic_and_fits_a_phone(page: Page, root: Path) -> None:
