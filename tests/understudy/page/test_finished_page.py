@@ -211,9 +211,9 @@ def test_damage_to_the_logs_is_listed_and_a_window_is_shown(page: Page, folder: 
     understudy("page", str(damaged), "--from", "8", "--to", "12", "-o", str(file))
     page.goto(file.as_uri())
     expect(page.locator("#findings li")).to_have_text(re.compile(r"^torn line \(broker-1/events/.*:\d+\)$"))
-    expect(page.locator("#clock")).to_have_text("0:08.000000")
+    expect(page.locator("#clock")).to_have_text("8.000 s")
     press(page, "End")
-    assert page.locator("#clock").inner_text().startswith("0:11.")
+    assert page.locator("#clock").inner_text().startswith("11.")
 
 
 def test_everything_can_be_reached_by_the_tab_key(opened: Page) -> None:
