@@ -240,7 +240,7 @@ def test_every_check_has_a_history_of_each_kind_and_counts_what_it_tests() -> No
 def test_violation_names_the_place_and_both_sides() -> None:
     (violation,) = check_groups(history(commit(5, 0, 1), commit(7, 2, 3), fetch(5, 4))).violations
     assert violation.where == "fetch 0"
-    assert violation.witness == "g had 5 for t-0 at 5 ms, after 7 was stored at 3 ms at the latest"
+    assert violation.witness == "g had 5 for t-0 at 0.005 s, after 7 was stored at 0.003 s at the latest"
     (violation,) = check_groups(history(owns("a", T0), owns("b", T0))).violations
     assert violation.witness == "t-0 belongs to a and to b in generation 1 of g"
 

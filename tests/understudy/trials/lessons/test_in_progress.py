@@ -44,7 +44,7 @@ def test_a_stop_is_there_as_soon_as_its_record_is(name: str) -> None:
 def test_before_the_run_only_what_is_planned_is_known() -> None:
     document = read(in_progress("takeover"))
     assert document.phase == READY
-    assert "session timeout of the brokers is 3.00 s" in document.lesson.intro
+    assert "session timeout of the brokers is 3 s" in document.lesson.intro
     assert all(stop.record is None for stop in document.lesson.sides[0].stops)
     assert all(stop.record is not None for stop in document.lesson.sides[1].stops)
 

@@ -111,7 +111,7 @@ def test_the_lines_say_what_was_done_and_seen() -> None:
     )
     assert minute_line(minute) == (
         "minute 3: 3 faults (depose, kill 2); 1,200 acknowledged; 5 errors (most REQUEST_TIMED_OUT); "
-        "longest gap 4,200 ms; 1 controller change; 4 leader elections"
+        "longest gap 4.20 s; 1 controller change; 4 leader elections"
     )
     totals = SoakTotals(seed=1, profile="rough", minutes=1, sessions=2, clients=counts)
     assert total_lines(totals)[0] == "1 minute in 2 sessions: no fault"

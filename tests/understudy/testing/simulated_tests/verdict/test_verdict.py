@@ -345,7 +345,7 @@ def test_violated_invariant_is_a_problem_of_the_brokers() -> None:
         log_digest="",
     )
     (problem,) = violations(judgement, 1_500.0)
-    assert str(problem) == "at 1.5 s the brokers have failed a check: E1 violated at broker-1/1#17: two controllers"
+    assert str(problem) == "at 1.500 s the brokers have failed a check: E1 violated at broker-1/1#17: two controllers"
     assert problem.way == (FailureKind.INVARIANT, "E1")
 
 
