@@ -37,6 +37,7 @@ from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.loop_thread import LoopThread
+from understudy.clusters.processes.testbed_log import client_logs
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.cluster.identifiers import TopicPartition
@@ -116,7 +117,7 @@ class Demo:
             MachineClock(),
             lambda: [broker.address for broker in cluster.brokers],
             [TopicPartition(TOPIC, number) for number in range(partitions)],
-            open_log=cluster.open_client_log,
+            open_log=client_logs(cluster.directory, cluster.run),
         )
         self._partitions = partitions
         self._epochs: list[int] = []

@@ -31,7 +31,7 @@ class ClientLog(NamedTuple):
 
 
 OpenClientLog: TypeAlias = Callable[[str], ClientLog]
-"""Begins the event log of a client, by its name, which is that of a node."""
+"""Begins the event log of a client; the name of the client is its node."""
 
 NOT_ANSWERED: Final = ""
 """The error of a request whose connection has ended without an answer."""

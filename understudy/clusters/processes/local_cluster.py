@@ -24,7 +24,6 @@ from typing import Any, TypeVar
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.clients.admin_client import AdminClient
-from understudy.clusters.clients.client_events import ClientLog
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import Cluster, ClusterError, Unsettled, WaitTimedOut, no_holder, no_such_broker
 from understudy.clusters.findings import Finding, Findings, findings, in_words
@@ -39,7 +38,7 @@ from understudy.clusters.processes.fixed_address import check_free, fixed_addres
 from understudy.clusters.processes.link_faults import LinkFaults
 from understudy.clusters.processes.local_broker import STOP_TIMEOUT_S, LocalBroker
 from understudy.clusters.processes.processes import ProcessDied
-from understudy.clusters.processes.testbed_log import TestbedLog, open_client_log
+from understudy.clusters.processes.testbed_log import TestbedLog
 from understudy.clusters.processes.zookeeper_ensemble import ZooKeeperEnsemble
 from understudy.foundation.cluster.broker import BrokerAndEpoch
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
@@ -390,10 +389,6 @@ class LocalCluster(LinkFaults):
     def record_step(self, step: str, note: str = "") -> None:
         """Record a step of an experiment in the event log."""
         self._record(StepReached(step=step, note=note))
-
-    def open_client_log(self, name: str) -> ClientLog:
-        """Begin the event log of a client that this process runs; its name is that of a node. Raises OSError."""
-        return open_client_log(self.directory, name, run=self.run)
 
     # -- for the handles of its brokers (`BrokerOwner`)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from understudy.brokers.machine.clock_identity import clock_identity
 from understudy.brokers.machine.real_world import MachineClock
-from understudy.clusters.clients.client_events import ClientLog
+from understudy.clusters.clients.client_events import ClientLog, OpenClientLog
 from understudy.clusters.processes import run_folder
 from understudy.clusters.software import software_commit, software_version
 from understudy.foundation.eventlog.files import JsonLinesFiles, last_record, log_files
@@ -88,10 +88,14 @@ class TestbedLog:
         self._files.close()
 
 
-def open_client_log(folder: Path, name: str, *, run: str) -> ClientLog:
-    """Begin the event log of a client that the testbed runs, in the folder of its run. Raises OSError."""
-    events, files = _begin_log(folder, name, "client", run)
-    return ClientLog(events, files.close)
+def client_logs(folder: Path, run: str) -> OpenClientLog:
+    """Return a function that begins the event logs of clients that the testbed runs, in the folder of its run."""
+
+    def open_log(name: str) -> ClientLog:
+        events, files = _begin_log(folder, name, "client", run)
+        return ClientLog(events, files.close)
+
+    return open_log
 
 
 def _begin_log(folder: Path, node: str, role: str, run: str) -> tuple[EventLog, JsonLinesFiles]:

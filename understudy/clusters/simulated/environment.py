@@ -160,7 +160,7 @@ class SimulatedEnvironment:
         return [*(node.log for node in self.nodes), *self.client_logs.values()]
 
     def open_client_log(self, name: str) -> ClientLog:
-        """Begin the event log of a client of a load; its name is that of a node."""
+        """Begin the event log of a client of a load; the name of the client is its node."""
         if name not in self.client_logs:
             clock = self.simulator.event_clock
             self.client_logs[name] = NodeLog(name, run=self.run_id, clock=clock, write=self.log_lines.append)

@@ -204,7 +204,7 @@ function waitsFor({ name, value: batches, isChosen }, us) {
     : `${count(batches.length, "batch")} wait`;
   const at = oldest.broker === "" ? ", no leader to send to" : ` at ${nodeName(oldest.broker)}`;
   const attempt = oldest.attempt > 1 ? `, attempt ${oldest.attempt}` : "";
-  const failed = isSent(oldest) || oldest.error === null ? "" : `: ${oldest.error || "no answer"}, tries again`;
+  const failed = oldest.broker === "" || isSent(oldest) ? "" : `: ${oldest.error || "no answer"}, tries again`;
   const text = `${records} for ${name}${at}, ${duration(us - oldest.since_us)}${attempt}${failed}`;
   return { key: `waits ${name}`, text, isUrgent: true, isChosen };
 }
@@ -227,9 +227,9 @@ function connectionLines(client, us) {
 function lookupLines({ lookup }, us) {
   if (lookup === null) return [];
   const { broker, since_us, error } = lookup;
-  const what = error === null ? "asks" : "has no metadata from";
-  const text = `${what} ${nodeName(broker)}${error === null ? " for metadata" : ""}, ${duration(us - since_us)}`;
-  return [{ key: "lookup", text, isUrgent: true }];
+  const name = nodeName(broker);
+  const what = error === null ? `asks ${name} for metadata` : `has no metadata from ${name}`;
+  return [{ key: "lookup", text: `${what}, ${duration(us - since_us)}`, isUrgent: true }];
 }
 
 function memberLine(group, { state, since_us, generation, coordinator, partitions, reason }, us) {

@@ -13,6 +13,7 @@ from understudy.clusters.clients.client_load import ClientLoad
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.loop_thread import LoopThread
+from understudy.clusters.processes.testbed_log import client_logs
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.records import ClientRequestEnded, LogSeen, ProcessStarted
 from understudy.history.reading.missing import find_missing
@@ -43,7 +44,7 @@ def test_acknowledged_records_are_found_again_after_a_broker_was_killed_and_miss
                 lambda: addresses,
                 PARTITIONS,
                 history=history,
-                open_log=cluster.open_client_log,
+                open_log=client_logs(cluster.directory, cluster.run),
             )
 
         asyncio.run(create())

@@ -29,6 +29,7 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.loop_thread import LoopThread
 from understudy.clusters.processes.processes import RunningProcess, describe_exit
 from understudy.clusters.processes.run_lock import RunLock
+from understudy.clusters.processes.testbed_log import client_logs
 from understudy.clusters.simulated.randomness import derived
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.eventlog.records import Envelope, PointReached
@@ -92,7 +93,7 @@ class LiveEngine(Performing):
             plan,
             begin=self._clients.begin,
             now_ms=lambda: self.now_ms,
-            open_log=self.cluster.open_client_log,
+            open_log=client_logs(self.cluster.directory, self.cluster.run),
         )
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
