@@ -99,9 +99,10 @@ COVERED = """(points) => {
     const isCounted = owner.checkVisibility() && owner.closest("[data-mark], #moment-table") === null;
     if (currentNode.textContent.trim() === "" || !isCounted) { continue; }
     range.selectNodeContents(currentNode);
-    // A line of text is higher than its letters.
+    const end = owner.closest(".waiting")?.getBoundingClientRect().right ?? Infinity;
+    // A line of text is higher than its letters, and may be cut off.
     for (const { left, right, top, bottom } of range.getClientRects()) {
-      if (points.some(([x, y]) => x > left + 1 && x < right - 1 && y > top + 4 && y < bottom - 4)) {
+      if (points.some(([x, y]) => x > left + 1 && x < Math.min(right, end) - 1 && y > top + 4 && y < bottom - 4)) {
         covered.add(`the line covers ${currentNode.textContent}`);
       }
     }

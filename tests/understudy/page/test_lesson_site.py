@@ -13,6 +13,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser import SCREENSHOTS
@@ -110,6 +111,9 @@ def test_the_index_lists_lessons_by_topic_and_fits_a_phone(page: Page, root: Pat
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.getAttribute('href')") == "zombie.html"
     page.screenshot(path=SCREENSHOTS / "lesson-site.png")
+    # It would fetch the style sheets again, which the page does not allow.
+    found = Axe().run(page, options={"preload": False})
+    assert found.violations_count == 0, found.generate_report()
 
 
 def test_every_lesson_of_understudy_has_a_topic() -> None:

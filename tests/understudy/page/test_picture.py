@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser import SCREENSHOTS, drawn, press
@@ -43,6 +44,21 @@ NAME = re.compile(
     r"znode:/\S+|(session|process|metadata|fence|queue):\S+|(replica|high-watermark):broker-\d+:\S+-\d+|isr:\S+-\d+"
     r"|(request|link):broker-\d+:\S+|group:broker-\d+:\S+|member:\S+:\S+|client:\S+"
 )
+
+BROKEN_WORDS = """() => {
+  const range = document.createRange();
+  const broken = [];
+  const texts = document.createTreeWalker(document.getElementById("brokers"), NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const { currentNode } = texts;
+    for (const { 0: word, index } of currentNode.textContent.matchAll(/\\p{L}+/gu)) {
+      range.setStart(currentNode, index);
+      range.setEnd(currentNode, index + word.length);
+      if (range.getClientRects().length > 1) { broken.push(word); }
+    }
+  }
+  return broken;
+}"""
 
 
 def a_run() -> Logs:
@@ -157,6 +173,37 @@ def test_rows_are_aligned_and_one_height_is_one_offset(opened: Page) -> None:
     assert bottoms[0] == pytest.approx(bottoms[1], abs=1)
     expect(opened.locator(".replica .ghost")).to_have_count(1)
     opened.screenshot(path=SCREENSHOTS / "picture.png")
+
+
+def test_the_moment_is_there_as_a_table(opened: Page) -> None:
+    """A reader who does not see the picture has the same state in rows, and axe finds nothing in them."""
+    table = opened.locator("#moment-table table")
+    expect(table).to_be_hidden()
+    opened.locator("#moment-table summary").click()
+    titles = ["broker", "session", "process", "metadata", "replica of orders-0", "log end", "high watermark", "groups"]
+    expect(table.locator("thead th")).to_have_text(titles)
+    rows = table.locator("tbody tr").evaluate_all(
+        "(all) => all.map((row) => [...row.children].map((cell) => cell.textContent.replaceAll('\\u00a0', ' ')))"
+    )
+    assert rows == [
+        ["broker 1", "connected", "running, leads 0, follows 0", "no controller", "none", "", "", ""],
+        [
+            "broker 2, ♛ epoch 2, not ready yet", "connected", "running, leads 0, follows 0", "no controller", "leader",
+            "4", "0", "group readers, Stable, generation 3, 1 member, alice★: orders-0",
+        ],
+        ["broker 3", "connected", "running, leads 0, follows 0", "no controller", "in sync", "2", "0", ""],
+    ]  # fmt: skip
+    found = Axe().run(opened)
+    assert found.violations_count == 0, found.generate_report()
+    press(opened, "Home")
+    expect(table.locator("tbody tr")).to_have_count(0)
+
+
+def test_long_names_break_only_between_their_parts(opened: Page) -> None:
+    """No letter of a word of the columns is on another line than the one before it."""
+    opened.set_viewport_size({"width": 800, "height": 800})
+    drawn(opened)
+    assert opened.evaluate(BROKEN_WORDS) == []
 
 
 def test_the_strips_are_two_rows_until_a_key_opens_all(page: Page, file: Path) -> None:

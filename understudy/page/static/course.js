@@ -21,7 +21,8 @@ const BETWEEN = 3;
 export function courseTo(part) {
   const own = part.getBoundingClientRect();
   const column = columnOf(own);
-  const y = inside(own.top, own.bottom);
+  // A mark of a plot is at the height of a number of the axis, and its line runs below that.
+  const y = part.closest(".plot") === null ? inside(own.top, own.bottom) : own.bottom;
   if (part.closest("#brokers, #requests") !== null && column !== null) {
     return intoColumn(column, own.left, y);
   }

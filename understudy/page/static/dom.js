@@ -2,6 +2,10 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/** Between the parts of a name such as `UpdateMetadata` or `partition.after_write`; of an error code. */
+const BETWEEN_PARTS = /(?<=[a-z])(?=[A-Z])|(?<=[._/])(?=[a-z])/;
+const BETWEEN_CAPITALS = /(?<=[A-Z]_)(?=[A-Z])/;
+
 /**
  * Create an HTML element.
  * @param {string} tag its name, with an optional class: "div.card"
@@ -32,9 +36,12 @@ function filled(element, classes, attributes, children) {
   return element;
 }
 
-/** Text as nodes, in which words between backquotes are code. */
+/** Text as nodes, in which words between backquotes are code. A line may break within `STALE_CONTROLLER_EPOCH`. */
 export function marked(text) {
-  return text.split("`").map((part, number) => (number % 2 === 1 ? h("code", {}, part) : part));
+  return text.split("`").flatMap((part, number) => {
+    const nodes = breakable(part, BETWEEN_CAPITALS);
+    return number % 2 === 1 ? [h("code", {}, ...nodes)] : nodes;
+  });
 }
 
 /** Set an attribute where its value differs; null and false remove it. */
@@ -65,15 +72,15 @@ export function setText(element, text) {
 export function setPhrase(element, phrase) {
   if (element.phrase !== phrase) {
     element.phrase = phrase;
-    const parts = phrase.split(/[«»]/).map(breakable);
+    const parts = phrase.split(/[«»]/).map((part) => breakable(part, BETWEEN_PARTS));
     const nodes = parts.flatMap((part, number) => (number % 2 === 1 ? [h("span.more", {}, ...part)] : part));
     element.replaceChildren(...nodes);
   }
 }
 
-function breakable(text) {
-  const parts = text.split(/(?<=[a-z])(?=[A-Z])|(?<=[._/])(?=[a-z])/);
-  return parts.flatMap((part, number) => (number > 0 ? [h("wbr"), part] : [part]));
+/** Text as nodes, with places to break a line. */
+function breakable(text, places) {
+  return text.split(places).flatMap((part, number) => (number > 0 ? [h("wbr"), part] : [part]));
 }
 
 /** A phrase with all its words. */

@@ -95,6 +95,7 @@ def test_two_phones_follow_the_teacher_and_see_their_votes(browser: Browser, add
         expect(teacher.locator("#class-phones")).to_have_text("1 phone")
         expect(teacher.locator(".class-joining img")).to_be_visible()
         expect(teacher.locator(".class-joining")).to_contain_text(addresses.phones.partition("#")[2])
+        is_readable(teacher)
         teacher.locator("#next").click()
 
         send(one, 700)
@@ -112,6 +113,7 @@ def test_two_phones_follow_the_teacher_and_see_their_votes(browser: Browser, add
             expect(phone.locator("#moment")).to_contain_text(f"Your answer: {own} ms")
             expect(phone.locator("#moment")).to_contain_text("Median of the class: 6,000 ms")
         teacher.screenshot(path=SCREENSHOTS / "class-teacher.png")
+        is_readable(teacher)
 
         teacher.locator("#next").click()
         expect(one.locator("#moment")).to_contain_text("Look at the screen at the front.")
@@ -133,6 +135,7 @@ def votes_are_bars(teacher: Page, one: Page, other: Page) -> None:
     teacher.locator("#class-reveal").click()
     expect(teacher.locator(".class-votes b").nth(1)).to_have_text("1")
     expect(one.locator(".is-yours b")).to_have_text("1")
+    is_readable(teacher)
     is_readable(one)
     one.screenshot(path=SCREENSHOTS / "class-phone.png")
     place = teacher.locator("#progress").text_content()
