@@ -36,7 +36,7 @@ from understudy.trials.experiments.language.template import template
 from understudy.trials.experiments.report.explain import explain as explain_plan
 from understudy.trials.experiments.report.html_page import BEGINS
 from understudy.trials.experiments.report.verdict import Status, Verdict
-from understudy.trials.experiments.running import CannotRun, run_experiment, run_once
+from understudy.trials.experiments.running import PAGE, CannotRun, run_experiment, run_once
 from understudy.trials.experiments.simulated.engine import SimulatedEngine
 
 RUNS = Path("runs")
@@ -203,7 +203,12 @@ def describe(verdict: Verdict, folder: Path) -> list[str]:
         lines.append(f"  failover from broker {failover.previous_broker} to {failover.broker}: {shares}")
     clients = verdict.clients
     lines.append(f"  {clients.acknowledged:,} of {clients.sent:,} records acknowledged, {clients.read:,} read")
-    return [*lines, "", f"{verdict.status.value}: {verdict.why}", f"report: {folder / 'report.html'}"]
+    lines += ["", f"{verdict.status.value}: {verdict.why}"]
+    page = folder / PAGE
+    links = (each.link for each in verdict.violations if each.link)
+    if page.exists() and (link := next(links, "")):
+        lines.append(f"see it: {page.absolute().as_uri()}{link}")
+    return [*lines, f"report: {folder / 'report.html'}"]
 
 
 def defects(options: argparse.Namespace) -> int:

@@ -68,11 +68,6 @@ def link_with(at: str, show: Iterable[str]) -> str:
     return "#" + urlencode([("at", at), *(("show", name) for name in show)], safe=":/")
 
 
-def record_at(place: str, records: Iterable[Envelope]) -> Envelope | None:
-    """Return the record that a check names as `broker-1/1#42`; None if it names none of them."""
-    return next((each for each in records if f"{each.node}/{each.incarnation}#{each.seq}" == place), None)
-
-
 def _parts(record: Envelope) -> Iterable[str]:
     find = _BY_TYPE.get(type(record.data))
     if find is not None:

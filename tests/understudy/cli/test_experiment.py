@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -50,6 +51,15 @@ def test_a_run_prints_its_steps_and_its_verdict_and_leaves_its_files(capsys: pyt
     assert '<a href="page.html">' in Path("run/report.html").read_text(encoding="utf-8")
     assert list(Path("run").rglob("*.jsonl"))
     assert not Path("run/trace.json").exists()
+
+
+def test_a_violation_is_linked_to_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = command(capsys, "run", file(SMALL), "--dir", "run", "--without", "zk.controller-epoch")
+    assert code == 1
+    link = re.search(r"^see it: (file:\S+page\.html)(#at=broker-\S+&show=\S+)$", out, re.MULTILINE)
+    assert link is not None, out
+    assert link[1] == Path("run/page.html").absolute().as_uri()
+    assert f'href="page.html{link[2].replace("&", "&amp;")}"' in Path("run/report.html").read_text(encoding="utf-8")
 
 
 def test_a_trace_is_written_on_request(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,8 @@ from understudy.clusters.software import software_version
 from understudy.foundation.eventlog.records import TaskFailed
 from understudy.foundation.times import after
 from understudy.history.metrics.metrics import measure
-from understudy.history.picture_parts import parts_of, record_at
 from understudy.history.reading.completeness import Completeness, judge_completeness
+from understudy.history.witness import link_to_problem
 from understudy.trials.experiments.engine import RunData
 from understudy.trials.experiments.language.expectations import ALL_SAFETY, LIVENESS, SAFETY
 from understudy.trials.experiments.language.marks import marks_of
@@ -127,6 +127,7 @@ def _always(outcome: RunOutcome, data: RunData, completeness: Completeness) -> I
     in_groups = check_groups(data.load.groups, missing)
     violated = {each.check: each for each in (*violations, *seen.violations, *in_groups.violations)}
     unjudged = {each.check: each for each in (*checker.unjudged, *seen.unjudged, *in_groups.unjudged)}
+    in_order = sorted(itertools.chain.from_iterable(data.records.values()), key=lambda record: record.mono_ms)
     tested: Mapping[str, int] = {**checker.times_tested, **seen.times_tested, **in_groups.times_tested}
     for name in ids:
         status, witness, found = Status.UNTESTED, f"tested {tested[name]:,} times", violated.get(name)
@@ -145,14 +146,9 @@ def _always(outcome: RunOutcome, data: RunData, completeness: Completeness) -> I
             expected="always",
             seen=witness,
             where=found.where if found else "",
-            show=_proof(found.where, data) if found else (),
+            link=link_to_problem(str(found), in_order) if found else "",
             times_tested=tested[name],
         )
-
-
-def _proof(place: str, data: RunData) -> tuple[str, ...]:
-    record = record_at(place, itertools.chain.from_iterable(data.records.values()))
-    return parts_of(record) if record is not None else ()
 
 
 def _within(outcome: RunOutcome, data: RunData) -> Iterator[Expected]:

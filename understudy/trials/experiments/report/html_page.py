@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 
 from understudy.foundation.times import moment
 from understudy.history.metrics.metric_tables import PHASES, Failover
-from understudy.history.picture_parts import link_with
 from understudy.history.report.figures import Figures
 from understudy.history.writing import Html, counted, element, joined, note, page, table
 from understudy.trials.experiments.report.verdict import Expected, Status, StepDone, Verdict
@@ -97,13 +95,9 @@ def _expectations(verdict: Verdict, run_page: str) -> Iterator[Html]:
 
 
 def _place(expected: Expected, run_page: str) -> Html:
-    """Return a witness, as a link to its record and to what proves it if there is a page and it is a record."""
+    """Return a witness, as a link to its moment and to what proves it if there is a page."""
     text = element("code", expected.where)
-    record = re.fullmatch(r"(?P<node>.+)/(?P<incarnation>\d+)#(?P<seq>\d+)", expected.where)
-    if not run_page or record is None:
-        return text
-    link = link_with(f"{record['node']}.{record['incarnation']}.{record['seq']}", expected.show)
-    return element("a", text, href=f"{run_page}{link}")
+    return element("a", text, href=f"{run_page}{expected.link}") if run_page and expected.link else text
 
 
 def _failovers(verdict: Verdict) -> Iterator[str]:

@@ -60,7 +60,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
         name: its id, for example C4a, L1 or a mark.
         sentence: what it says, as a clause.
         where: the first witness: `broker-1/1#42` (node, incarnation, sequence number), `zxid 17`, `send 12` …
-        show: if it is a record: the parts of the page's picture that prove it.
+        link: the fragment of the page's address that shows it, with what proves it marked; empty if there is none.
     """
 
     kind: str
@@ -70,7 +70,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
     expected: str = ""
     seen: str = ""
     where: str = ""
-    show: tuple[str, ...] = ()
+    link: str = ""
     times_tested: int = 0
 
 
