@@ -98,7 +98,7 @@ def test_the_timeline_is_a_slider_with_a_value_in_words(opened: Page) -> None:
     press(opened, "Home")
     assert moment(opened) == 0
     expect(slider).to_have_attribute("aria-valuenow", "0.000")
-    expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^0 s of [\d.]+ s: before the first record$"))
+    expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^0\.000 s of [\d.]+ s: before the first record$"))
     announced = opened.locator("#now").inner_text()
     press(opened, "ArrowUp", "ArrowUp", "ArrowRight", "ArrowDown")
     assert moment(opened) == 2
