@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.understudy.page.test_export import facts_and_records
+from tests.understudy.trials.lessons.test_lessons import texts_in
 from understudy.foundation.eventlog.records import ControllerElected, Envelope, FaultInjected
 from understudy.foundation.times import moment
 from understudy.history.report.replay import replay_in_python
@@ -66,6 +67,7 @@ def test_the_words_of_a_recorded_lesson_and_its_pages_name_the_same_moments(name
     lesson = find(name)
     runs = unpack(lesson, archive_of(lesson), tmp_path)
     prepared = prepare_lesson(lesson, runs, RECORDED, lesson.seed)
+    assert not [text for text in texts_in(prepared) if re.search(r"\b0 ms (after|later)|after 0 ms", text)]
     for side, run in zip(prepared.sides, runs, strict=True):
         facts, rows = facts_and_records(page_of([run.folder]))
         at_us = {tuple(row[1:4]): row[0] - facts["first_us"] for row in rows}
