@@ -178,10 +178,10 @@ def last_events(records: Sequence[Envelope], problem: str, *, most: int = LAST_E
     about = partition_of(problem, records)
     until = list(until_witness(records, problem))
     shown = [(record, story_sentence(record) or _shown(record, about)) for record in until]
-    lines = [_line(record, text) for record, text in shown if text]
+    told = [(record, text) for record, text in shown if text]
     if until and not shown[-1][1]:
-        lines.append(_line(until[-1], _fields(until[-1])))
-    return lines[-most:]
+        told.append((until[-1], _fields(until[-1])))
+    return [_line(record, record.mono_ms - until[0].mono_ms, text) for record, text in told[-most:]]
 
 
 def _shown(record: Envelope, about: tuple[str, int] | None) -> str:
@@ -195,7 +195,7 @@ def _fields(record: Envelope) -> str:
     return " ".join([record.type, *(f"{name}={value}" for name, value in fields if name not in _LEFT_OUT)])
 
 
-def _line(record: Envelope, text: str) -> str:
+def _line(record: Envelope, at_ms: float, text: str) -> str:
     place = f"{record.node}/{record.incarnation}#{record.seq}"
-    line = f"{moment(record.mono_ms):>10}  {place:<20} {text}"
+    line = f"{moment(at_ms):>10}  {place:<20} {text}"
     return line if len(line) <= MOST_COLUMNS else f"{line[: MOST_COLUMNS - 2]} …"
