@@ -71,7 +71,7 @@ def test_shared_clusters_and_the_folders_of_failed_tests(pytester: pytest.Pytest
             r"-+ understudy -+",
             rf"run folder: {folders[0]}",
             r"faults injected by the test:",
-            r"  \d\d:\d\d:\d\d\.\d{3} UTC, after \d+\.\d{3} s: pause broker-\d \(controller\)",
+            r"  \d\d:\d\d:\d\d\.\d{3} UTC, after [\d.]+ m?s: pause broker-\d \(controller\)",
             rf"to check its invariants: understudy check {folders[0]}",
             rf"see it: {(folders[0] / 'run.html').as_uri()}{fragment}",
         ],
