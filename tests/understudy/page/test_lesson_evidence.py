@@ -1,174 +1,69 @@
-"""Each step of each lesson has its words and the part of the picture that proves them in the window, at each size.
+"""Each step of each lesson has its words and the part of the picture that proves them in the window.
 
-One page a lesson: at each step the window takes each size in turn. Whether a mark lies within the window, uncovered and
-large enough, is computed by a browser, and no other test asks it.
+One page a lesson: at each step of a recorded one the window takes each size in turn. Whether a mark lies within the
+window, uncovered and large enough, and whether the line to it covers a text, is computed by a browser, and no other
+test asks it. Lessons whose runs are made anew, by another seed, show what lessons find in runs that were not recorded;
+`test_lesson_live.py` judges one on processes in the same way.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from devtools.lesson_steps import drawn, frame_of, lesson_of, steps_of
-from understudy.cli.main import main
+from devtools.lesson_steps import drawn, lesson_of, steps_of
+from tests.understudy.page.judged_steps import wrong_at
+from tests.understudy.trials.lessons.simulated import SHORT
 from understudy.trials.lessons.library import names
 
 SIZES = ((1280, 720), (1440, 900), (1920, 1080), (390, 844))
-LEAST_PX = 12
-"""Smallest size of type that can be read from a seat in a class."""
-OF_WORDS = """(least) => {
-  const words = document.getElementById("words");
-  const wrong = [];
-  const seen = (box, owner, what) => {
-    const inside = box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;
-    const hit = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
-    if (!inside) {
-      wrong.push(`${what} is not in the window`);
-    } else if (!(owner.contains(hit) || hit?.contains(owner))) {
-      wrong.push(`${what} is covered by ${hit?.outerHTML.slice(0, 80)}`);
-    }
-  };
-  if (document.documentElement.scrollHeight > innerHeight || document.documentElement.scrollWidth > innerWidth) {
-    wrong.push("the page scrolls");
-  }
-  if (words.scrollHeight > words.clientHeight + 1) {
-    wrong.push(`the words scroll: ${words.scrollHeight} of ${words.clientHeight} pixels`);
-  }
-  for (const each of document.querySelectorAll("#lesson-step :is(h2, p, label, li)")) {
-    const text = each.textContent.trim().slice(0, 40);
-    const zoom = Number(getComputedStyle(document.body).zoom) || 1;
-    if (parseFloat(getComputedStyle(each).fontSize) * zoom < least) { wrong.push(`${text}: the type is too small`); }
-    if (text !== "") { for (const box of each.getClientRects()) { seen(box, each, text); } }
-  }
-  for (const id of ["back", "next"]) {
-    seen(document.getElementById(id).getBoundingClientRect(), document.getElementById(id), `#${id}`);
-  }
-  return wrong;
-}"""
-OF_MARK = """([part, least]) => {
-  const mark = document.querySelector("[data-mark]");
-  if (mark === null) { return ["no part is marked"]; }
-  const wrong = [];
-  const box = mark.getBoundingClientRect();
-  if (box.left < 0 || box.top < 0 || box.right > innerWidth || box.bottom > innerHeight) {
-    wrong.push(`the mark is not in the window: ${JSON.stringify(box)} of ${innerWidth} x ${innerHeight}`);
-  }
-  const hit = document.elementFromPoint((box.left + box.right) / 2, (box.top + box.bottom) / 2);
-  // The thin line of a request lets hits through. Only the time at the bottom could cover it.
-  const isSeen = mark instanceof SVGElement
-    ? hit !== null && hit.closest("footer, dialog, header") === null
-    : mark.contains(hit) || hit?.contains(mark);
-  if (!isSeen) {
-    wrong.push(`the mark is covered by ${hit?.outerHTML.slice(0, 80)}`);
-  }
-  if (mark.dataset.part !== part) { wrong.push(`${mark.dataset.part} is marked instead of ${part}`); }
-  const texts = document.createTreeWalker(mark, NodeFilter.SHOW_TEXT);
-  while (texts.nextNode()) {
-    const text = texts.currentNode.textContent.trim();
-    const owner = texts.currentNode.parentElement;
-    const isShown = text !== "" && owner.checkVisibility();
-    if (isShown && parseFloat(getComputedStyle(owner).fontSize) < least) {
-      wrong.push(`${text}: the type is too small`);
-    }
-  }
-  return wrong;
-}"""
-POINTS_OF_LINE = """(side) => {
-  const frame = document.querySelector(`iframe[data-side=${side}]`);
-  const box = frame.getBoundingClientRect();
-  const border = (box.width - frame.clientWidth / frame.offsetWidth * box.width) / 2;
-  const path = document.querySelector("#line path");
-  const place = path.getScreenCTM();
-  return [...Array(Math.ceil(path.getTotalLength() / 3)).keys()].map((step) => {
-    const point = path.getPointAtLength(3 * step).matrixTransform(place);
-    return [point.x - box.left - border, point.y - box.top - border];
-  });
-}"""
-COVERED = """(points) => {
-  const texts = document.createTreeWalker(document.getElementById("cluster"), NodeFilter.SHOW_TEXT);
-  const range = document.createRange();
-  const covered = new Set();
-  while (texts.nextNode()) {
-    const { currentNode } = texts;
-    const owner = currentNode.parentElement;
-    const isCounted = owner.checkVisibility() && owner.closest("[data-mark], #moment-table") === null;
-    if (currentNode.textContent.trim() === "" || !isCounted) { continue; }
-    range.selectNodeContents(currentNode);
-    const end = owner.closest(".waiting")?.getBoundingClientRect().right ?? Infinity;
-    // A line of text is higher than its letters, and may be cut off.
-    for (const { left, right, top, bottom } of range.getClientRects()) {
-      if (points.some(([x, y]) => x > left + 1 && x < Math.min(right, end) - 1 && y > top + 4 && y < bottom - 4)) {
-        covered.add(`the line covers ${currentNode.textContent}`);
-      }
-    }
-  }
-  return [...covered];
-}"""
-CUT_OFF = """() => {
-  const cluster = document.getElementById("cluster");
-  const more = cluster.scrollHeight - cluster.clientHeight;
-  return more > 1 ? [`${more} pixels of the picture are below the window`] : [];
-}"""
-SIDE_BY_SIDE = """() => {
-  const boxes = [...document.querySelectorAll("figure:not([hidden])")].map((each) => each.getBoundingClientRect());
-  return boxes.every(({ left, right, top, bottom }) =>
-    left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight);
-}"""
-NARROW = 800
-"""Width below which one run is shown, the one that the step is about."""
+ANOTHER_SEED = "7"
 
 
-def page_of(folder: Path, name: str) -> Path:
-    """Write a lesson as one file."""
+def page_of(folder: Path, name: str, *world: str) -> Path:
+    """Write a lesson as one file, in the world that options of the command name."""
     file = folder / f"{name}.html"
-    # In a thread of its own: Playwright's event loop runs in this one.
-    with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(main, ["lesson", name, "--recorded", "--page", str(file)]).result() == 0
+    # A process of its own: Playwright's event loop runs in this thread, and a run takes signals in the first one.
+    command = [sys.executable, "-P", "-m", "understudy.cli.main", "lesson", name, *world, "--page", str(file)]
+    subprocess.run(command, check=True, capture_output=True)
     return file
 
 
 @pytest.mark.parametrize("name", names())
 def test_each_step_shows_its_evidence_at_each_size(page: Page, tmp_path: Path, name: str) -> None:
-    page.goto(page_of(tmp_path, name).as_uri())
+    page.goto(page_of(tmp_path, name, "--recorded").as_uri())
+    steps_are_right(page, SIZES)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_each_step_of_a_new_run_shows_its_evidence(page: Page, tmp_path: Path, name: str) -> None:
+    page.goto(page_of(tmp_path, name, "--simulated", "--seed", ANOTHER_SEED).as_uri())
+    steps_are_right(page, SIZES[:1])
+
+
+def steps_are_right(page: Page, sizes: Sequence[tuple[int, int]]) -> None:
+    """Walk through a lesson. The first step of each kind is judged by axe, each step at each size by `wrong_at`."""
     wrong: list[str] = []
     judged: set[str] = set()
+    page.set_viewport_size({"width": sizes[0][0], "height": sizes[0][1]})
     for number, (kind, stop) in enumerate(steps_of(page, lesson_of(page)), 1):
         expect(page.locator("html")).to_have_attribute("data-step", str(number))
         if kind not in judged:
             judged.add(kind)
             report = Axe().run(page)
             wrong += [f"step {number}, {kind}: {report.generate_report()}"] if report.violations_count else []
-        for width, height in SIZES:
+        for width, height in sizes:
             page.set_viewport_size({"width": width, "height": height})
             drawn(page)
             found = wrong_at(page, stop, width)
             wrong += [
                 f"step {number}, {kind} {stop['name'] if stop else ''}, {width}x{height}: {each}" for each in found
             ]
-        page.set_viewport_size({"width": SIZES[0][0], "height": SIZES[0][1]})
+        page.set_viewport_size({"width": sizes[0][0], "height": sizes[0][1]})
     assert wrong == [], "\n".join(wrong)
-
-
-def wrong_at(page: Page, stop: dict[str, Any] | None, width: int) -> list[str]:
-    """Return the faults of the step that is shown, at the size that the window has."""
-    wrong: list[str] = page.evaluate(OF_WORDS, LEAST_PX)
-    if stop is not None:
-        side = page.locator("figure[aria-current] iframe").get_attribute("data-side")
-        frame = frame_of(page, str(side))
-        wrong += frame.evaluate(OF_MARK, [stop["show"][0], LEAST_PX])
-        if page.locator("#line").is_visible():
-            wrong += frame.evaluate(COVERED, page.evaluate(POINTS_OF_LINE, side))
-        else:
-            wrong.append("no line leads from the words to the mark")
-        if width >= NARROW:
-            wrong += frame.evaluate(CUT_OFF)
-    if width >= NARROW and stop is not None:
-        wrong += [] if page.evaluate(SIDE_BY_SIDE) else ["a run is not in the window"]
-        shown = page.locator("figure:visible").count()
-        wrong += [] if shown == (2 if stop["beside"] else 1) else [f"{shown} runs are shown"]
-    return wrong

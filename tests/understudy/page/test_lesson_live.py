@@ -13,10 +13,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Page, expect
 
+from devtools.lesson_steps import drawn
 from tests.browser import SCREENSHOTS
+from tests.understudy.page.judged_steps import wrong_at
 
 pytestmark = pytest.mark.xdist_group("browser live lesson")
 
+WIDTH = 1700
+"""Of the window, in pixels: enough for two runs beside each other."""
 _RUN_MS = 180_000
 """The longest time that the run of the lesson may take, on a busy machine."""
 
@@ -46,7 +50,7 @@ def frame_of(page: Page, side: dict[str, Any]) -> FrameLocator:
 
 
 def stops_are_shown(page: Page, address: str, number: int) -> None:
-    """Click through the stops of a side, each shown in its frame as soon as it has happened."""
+    """Click through the stops of a side, each shown with its evidence as soon as it has happened."""
     names = [stop["name"] for stop in document(page, address)["lesson"]["sides"][number]["stops"]]
     for place, name in enumerate(names):
         expect(page.locator("#lesson-step .waiting")).to_have_count(0, timeout=_RUN_MS)
@@ -58,11 +62,13 @@ def stops_are_shown(page: Page, address: str, number: int) -> None:
         expect(frame_of(page, side).locator("#why .line")).to_contain_text(
             f"{node}, incarnation {incarnation}, line {seq}:"
         )
+        drawn(page)
+        assert wrong_at(page, stop, WIDTH) == [], name
         page.locator("#next").click()
 
 
 def predict(page: Page, address: str) -> None:
-    page.set_viewport_size({"width": 1700, "height": 1000})
+    page.set_viewport_size({"width": WIDTH, "height": 1000})
     page.goto(address)
     expect(page.locator("body")).to_have_attribute("data-ready", "true")
     page.locator("#next").click()

@@ -23,6 +23,9 @@ export function courseTo(part) {
   const column = columnOf(own);
   // A mark of a plot is at the height of a number of the axis, and its line runs below that.
   const y = part.closest(".plot") === null ? inside(own.top, own.bottom) : own.bottom;
+  if (part.closest("#requests") !== null && column?.after !== undefined && column.after.left < own.right) {
+    return downTheGap(column.box, column.after, (own.top + own.bottom) / 2);
+  }
   if (part.closest("#brokers, #requests") !== null && column !== null) {
     return intoColumn(column, own.left, y);
   }
@@ -35,21 +38,26 @@ export function courseTo(part) {
   return fromAbove(inside(own.left, own.right), above, own.top);
 }
 
-/** The column that a part begins in, and the one before it. */
+/** The column that a part begins in, and those before and after it. */
 function columnOf({ left }) {
   const columns = [...byId("brokers").children].map((each) => each.getBoundingClientRect());
   const place = columns.findLastIndex((each) => each.left <= left + 1);
-  return place < 0 ? null : { box: columns[place], before: columns[place - 1] };
+  return place < 0 ? null : { box: columns[place], before: columns[place - 1], after: columns[place + 1] };
 }
 
-/** Above the columns to the gap before the column, and down the gap. */
+/** Along the gap before the column, or from the left edge of the window into the first one. */
 function intoColumn({ box, before }, left, y) {
   if (before === undefined) {
     return [[0, y], [left, y]];
   }
-  const gap = (before.right + box.left) / 2;
-  const above = Math.max(box.top - ABOVE, byId("cluster").getBoundingClientRect().top + 2);
-  return [[0, above], [gap, above], [gap, y], [left, y]];
+  return [...downTheGap(before, box, y), [left, y]];
+}
+
+/** Above the columns to the gap between two of them, and down to a height in it. */
+function downTheGap(before, after, y) {
+  const gap = (before.right + after.left) / 2;
+  const above = Math.max(after.top - ABOVE, byId("cluster").getBoundingClientRect().top + 2);
+  return [[0, above], [gap, above], [gap, y]];
 }
 
 function fromAbove(x, above, y) {
