@@ -8,6 +8,8 @@ strips to the end of the frame that it leads to, when everything was read; the m
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -28,6 +30,10 @@ GOALS_S: Final = {100_000: 2.0, 1_000_000: 10.0}
 OPENINGS: Final = 5
 MOVES: Final = 200
 GOAL_MOVE_MS: Final = 50.0
+LESSON: Final = "rebalance"
+LESSON_STEP: Final = 3
+GOAL_LESSON_KB: Final = 900.0
+GOAL_LESSON_S: Final = 1.0
 PARTITIONS: Final = 100_000
 SCROLLED_S: Final = 5.0
 GOAL_FRAME_MS: Final = 1000 / 30
@@ -47,6 +53,20 @@ async (moves) => {
     strips.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY: top + 20 }));
     await frame();
     times.push(performance.now() - began);
+  }
+  return times;
+}
+"""
+_STEPS: Final = """
+async (steps) => {
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const times = [];
+  for (let step = 0; step < steps; step += 1) {
+    document.getElementById("next-sentence").click();
+    const began = performance.now();
+    await frame(); // the page's own callback has drawn before this one
+    times.push(performance.now() - began);
+    await frame();
   }
   return times;
 }
@@ -101,6 +121,9 @@ def _long(browser: Browser, folder: Path, records: int) -> Iterator[Row]:
         yield Row("  memory of the server, largest, MB", served.megabytes("VmHWM"), None, None)
         yield from _memory(browser, page)
         yield Row(f"  a drag, p95 of {MOVES} moves, ms", _drag_ms(page), GOAL_MOVE_MS, 1.0)
+        page.keyboard.press("Home")
+        steps_ms = _p95(page.evaluate(_STEPS, MOVES))
+        yield Row(f"  a step to the next sentence, p95 of {MOVES}, ms", steps_ms, GOAL_MOVE_MS, 1.0)
 
 
 def _shown_after_s(browser: Browser, folder: Path) -> float:
@@ -122,7 +145,33 @@ def _drag_ms(page: Page) -> float:
     page.mouse.down()
     times: list[float] = page.evaluate(_DRAG, MOVES)
     page.mouse.up()
-    return (nearest_rank(sorted(round(ms * 1000) for ms in times), 95) or 0) / 1000
+    return _p95(times)
+
+
+def _p95(times_ms: list[float]) -> float:
+    return (nearest_rank(sorted(round(ms * 1000) for ms in times_ms), 95) or 0) / 1000
+
+
+def lesson(browser: Browser) -> Iterator[Row]:
+    """A recorded lesson in one file: its size, and until its first picture is drawn after the prediction."""
+    with tempfile.TemporaryDirectory(prefix="understudy-bench-") as folder:
+        file = Path(folder, "lesson.html")
+        command = [sys.executable, "-P", "-m", "understudy.cli.main", "lesson", LESSON, "--recorded"]
+        subprocess.run([*command, "--page", str(file)], check=True, capture_output=True)
+        yield Row(f"lesson {LESSON} in one file, KB", file.stat().st_size / 1000, GOAL_LESSON_KB, 1.0)
+        drawn_s = sorted(_lesson_drawn_s(browser, file) for _ in range(OPENINGS))
+        what = f"  first picture of a step drawn, median of {OPENINGS}, s"
+        yield Row(what, drawn_s[OPENINGS // 2], GOAL_LESSON_S, 1.0)
+
+
+def _lesson_drawn_s(browser: Browser, file: Path) -> float:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    began = time.time()
+    page.goto(f"{file.as_uri()}#step={LESSON_STEP}")
+    page.wait_for_selector("#line:not([hidden]) path[d]", state="attached")
+    took = time.time() - began
+    page.close()
+    return took
 
 
 def grid(browser: Browser) -> Iterator[Row]:
