@@ -20,7 +20,7 @@ from understudy.history.metrics.incomplete_runs import IncompleteRunsLeftOut
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.notebook import NoCompleteRun
 from understudy.page.export import page_of
-from understudy.page.runs import NoSuchRun
+from understudy.page.recorded.runs import NoSuchRun
 
 NOTEBOOK = ROOT / "examples" / "failover.ipynb"
 EXECUTE = """

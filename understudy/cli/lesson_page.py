@@ -19,11 +19,11 @@ from understudy.clusters.control.http_thread import ANY_PORT
 from understudy.clusters.control.server import ControlServer
 from understudy.page.classroom.class_server import ClassServer
 from understudy.page.export import TooLarge, lesson_page_of
-from understudy.page.lesson_app import LessonApplication
-from understudy.page.lesson_site import LessonSite, NotOurs, SiteLesson
-from understudy.page.live import LiveRun
-from understudy.page.runs import PageRun, finished_run
-from understudy.page.server import PageServer
+from understudy.page.lessons.lesson_app import LessonApplication
+from understudy.page.lessons.lesson_site import LessonSite, NotOurs, SiteLesson
+from understudy.page.recorded.runs import PageRun, finished_run
+from understudy.page.served.live import LiveRun
+from understudy.page.served.server import PageServer
 from understudy.trials.lessons.document import ONE, Lesson
 from understudy.trials.lessons.in_progress import FinishedLesson, LessonInProgress
 from understudy.trials.lessons.library import archive_of

@@ -8,8 +8,8 @@ from pathlib import Path
 from understudy.cli.arguments import BadInput, reported_as
 from understudy.cli.page_file import write_page
 from understudy.page.export import page_of
-from understudy.page.runs import NoSuchRun
-from understudy.page.window import Window
+from understudy.page.recorded.runs import NoSuchRun
+from understudy.page.recorded.window import Window
 
 OUTPUT = Path("run.html")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from understudy.cli.interruptions import Interruption
-from understudy.page.server import PageServer
+from understudy.page.served.server import PageServer
 
 LOOK_EVERY_S: Final = 0.5
 

@@ -38,8 +38,8 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import new_run_id
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.foundation.zk.znodes import MalformedZNode
-from understudy.page.live import LiveRun
-from understudy.page.server import PageServer
+from understudy.page.served.live import LiveRun
+from understudy.page.served.server import PageServer
 
 DEFAULT_BROKERS = 3
 DEFAULT_SESSION_TIMEOUT_MS = 6_000

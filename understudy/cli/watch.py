@@ -16,11 +16,11 @@ from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.compose_project import ComposeProject
 from understudy.clusters.control.compose_server import ComposeControl
 from understudy.clusters.control.http_thread import ANY_PORT
-from understudy.page.app import application
-from understudy.page.compose import compose_run
-from understudy.page.control import of_compose
-from understudy.page.runs import NoSuchRun
-from understudy.page.server import PageServer, open_run
+from understudy.page.recorded.runs import NoSuchRun
+from understudy.page.served.app import application
+from understudy.page.served.compose import compose_run
+from understudy.page.served.control import of_compose
+from understudy.page.served.server import PageServer, open_run
 
 _LOOK_AT_CONTAINERS_EVERY_S = 2.0
 """Seconds between two looks, each a command of docker that takes some hundredths of a second of a processor."""

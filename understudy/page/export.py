@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from understudy.foundation.times import duration
-from understudy.page.runs import finished_run
+from understudy.page.recorded.runs import finished_run
+from understudy.page.recorded.window import Window
 from understudy.page.static_files import LESSON, page_in_one_file
-from understudy.page.window import Window
 
 MOST_BYTES: Final = 64 << 20
 """The largest size of the records in a file, compressed. A browser holds their text, about ten times as much."""

@@ -11,8 +11,8 @@ import msgspec
 from playwright.sync_api import Page
 
 from understudy.foundation.eventlog.records import Envelope
-from understudy.page.exact import exact, exact_micros
-from understudy.page.payloads import page_data
+from understudy.page.recorded.exact import exact, exact_micros
+from understudy.page.recorded.payloads import page_data
 
 MODULES = (
     "catalogue",

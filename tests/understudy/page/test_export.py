@@ -23,9 +23,9 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.history.reading.reader import read
 from understudy.page.export import TooLarge, page_of
-from understudy.page.runs import NoSuchRun
+from understudy.page.recorded.runs import NoSuchRun
+from understudy.page.recorded.window import SETTLING_US, Window
 from understudy.page.static_files import FOLDER
-from understudy.page.window import SETTLING_US, Window
 from understudy.trials.seeds.seeds import run_seed
 
 HOSTILE = "</script><script>alert(1)</script><!--<script>\r\n\u2028'\"&amp;"

@@ -16,7 +16,7 @@ from tests.understudy.page.scripts import load, page_text
 from understudy.foundation.eventlog.records import Envelope
 from understudy.foundation.times import micros
 from understudy.history.reading.reader import read_lines
-from understudy.page.chunks import as_array
+from understudy.page.recorded.chunks import as_array
 
 _STATES = """
 ([run, texts, snapshotEvery, places]) => {

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import SCREENSHOTS, drawn, press, understudy
 from tests.understudy.page.incomplete_runs import on_two_clocks, without_controller, write, write_run
-from understudy.page.live import LiveRun
-from understudy.page.server import PageServer
+from understudy.page.served.live import LiveRun
+from understudy.page.served.server import PageServer
 
 pytestmark = pytest.mark.xdist_group("browser")
 

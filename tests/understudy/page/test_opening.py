@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser import press
-from understudy.page import chunks as chunks_module
-from understudy.page.runs import finished_run
-from understudy.page.server import PageServer
+from understudy.page.recorded import chunks as chunks_module
+from understudy.page.recorded.runs import finished_run
+from understudy.page.served.server import PageServer
 from understudy.trials.seeds.seeds import run_seed
 
 pytestmark = pytest.mark.xdist_group("browser")

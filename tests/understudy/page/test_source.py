@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.understudy.page.test_live import line
+from tests.understudy.page.served.test_live import line
 from understudy.clusters.control.client import ControlClient
 from understudy.clusters.control.control_file import CONTROL_FILE, ControlEntry, write_control_file
 from understudy.clusters.processes.run_folder import this_process
 from understudy.foundation.eventlog.files import JsonLinesFiles
-from understudy.page import chunks as chunks_module
-from understudy.page import live as live_module
-from understudy.page import server as server_module
 from understudy.page.export import page_of
-from understudy.page.live import LiveRun
-from understudy.page.runs import finished_run
-from understudy.page.server import PageServer, open_run
+from understudy.page.recorded import chunks as chunks_module
+from understudy.page.recorded.runs import finished_run
+from understudy.page.served import live as live_module
+from understudy.page.served import server as server_module
+from understudy.page.served.live import LiveRun
+from understudy.page.served.server import PageServer, open_run
 from understudy.page.static_files import FOLDER
 from understudy.trials.seeds.seeds import run_seed
 

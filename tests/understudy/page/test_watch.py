@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.understudy.cli.terminal import UNDERSTUDY, Terminal, eventually, line_starting_with
-from tests.understudy.page.test_live import line
+from tests.understudy.page.served.test_live import line
 from understudy.cli.main import main
 from understudy.clusters.control.control_file import CONTROL_FILE
 from understudy.foundation.eventlog.files import JsonLinesFiles

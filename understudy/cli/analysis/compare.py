@@ -22,7 +22,7 @@ from understudy.history.compare.json_page import as_json
 from understudy.history.compare.text_page import render
 from understudy.history.lake.manifest import LakeError, is_lake, read_newest
 from understudy.page.export import page_of
-from understudy.page.runs import NoSuchRun
+from understudy.page.recorded.runs import NoSuchRun
 
 SHOWN_FINDINGS = 5
 

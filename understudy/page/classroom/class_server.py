@@ -9,11 +9,11 @@ from typing import Final
 import msgspec
 
 from understudy.clusters.control.http_thread import HttpThread, address_of, hosts_of, listen
-from understudy.page.changes import Changes
 from understudy.page.classroom.classroom import Classroom, Counts, Step, TeacherDocument
 from understudy.page.classroom.phone_app import phone_application
 from understudy.page.classroom.qr_code import qr_svg
-from understudy.page.server import check_host
+from understudy.page.served.changes import Changes
+from understudy.page.served.server import check_host
 
 MOST_CONNECTIONS: Final = 1000
 """Number of open connections from which on requests are refused. A browser keeps some open beside its stream."""

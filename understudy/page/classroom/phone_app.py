@@ -15,10 +15,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from understudy.clusters.control.guard import Guard, http_error, read_body, refused
-from understudy.page.app import unless_known
-from understudy.page.changes import Changes
 from understudy.page.classroom.classroom import Classroom, Refusal
-from understudy.page.event_stream import HEARTBEAT_S, Readers, ServerSentEvents
+from understudy.page.served.app import unless_known
+from understudy.page.served.changes import Changes
+from understudy.page.served.event_stream import HEARTBEAT_S, Readers, ServerSentEvents
 from understudy.page.static_files import FOLDER as OF_PAGES
 from understudy.page.static_files import TYPES
 

@@ -14,8 +14,8 @@ from starlette.routing import BaseRoute, Route
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.guard import read_body
-from understudy.page.app import unless_known
 from understudy.page.classroom.classroom import Refusal, Step
+from understudy.page.served.app import unless_known
 
 _LARGEST_BODY = 64 << 10
 _Result = TypeVar("_Result")

@@ -11,9 +11,9 @@ from starlette.types import ASGIApp
 
 from tests.understudy.asgi import HOST, OWN, Answer, call, post
 from tests.understudy.page.classroom.steps import ANSWER, CHECK, MOMENT, PREDICT
-from understudy.page.changes import Changes
 from understudy.page.classroom.classroom import MOST_PHONES, Classroom
 from understudy.page.classroom.phone_app import FILES, LARGEST_BODY, phone_application
+from understudy.page.served.changes import Changes
 
 CODE = "zv66rz"
 JOINING = {"host": HOST, "origin": f"http://{HOST}", "authorization": f"Bearer {CODE}"}

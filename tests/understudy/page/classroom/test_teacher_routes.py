@@ -10,12 +10,12 @@ from starlette.types import ASGIApp
 
 from tests.understudy.asgi import COMMAND, HOST, TOKEN, call, post
 from tests.understudy.page.classroom.steps import ANSWER, PREDICT, body_of
-from tests.understudy.page.test_lesson_app import Lesson
+from tests.understudy.page.lessons.test_lesson_app import Lesson
 from understudy.clusters.cluster import ClusterError
-from understudy.page.changes import Changes
 from understudy.page.classroom.classroom import Refusal, Step
-from understudy.page.lesson_app import LessonApplication
-from understudy.page.runs import PageRun
+from understudy.page.lessons.lesson_app import LessonApplication
+from understudy.page.recorded.runs import PageRun
+from understudy.page.served.changes import Changes
 
 
 class Lead:

@@ -81,7 +81,7 @@ from understudy.foundation.eventlog.records import (
     TopicsChanged,
     WatchFiredRecord,
 )
-from understudy.page.exact import exact_micros, session_text
+from understudy.page.recorded.exact import exact_micros, session_text
 
 __all__ = ["EMPTY", "EventLogPicture", "Life", "NodePicture", "fold", "fold_all"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.understudy.page.folding.fold_state import EventLogPicture
 from understudy.foundation.eventlog.records import AssignedMember, Leadership
-from understudy.page.exact import exact
+from understudy.page.recorded.exact import exact
 
 
 def document(picture: EventLogPicture) -> dict[str, Any]:

@@ -52,7 +52,7 @@ from understudy.foundation.eventlog.records import (
     SessionSuspendedRecord,
     StopReplicaApplied,
 )
-from understudy.page.exact import session_text
+from understudy.page.recorded.exact import session_text
 
 _DELETED_LEADER: Final = -2
 """The leader, in `MetadataUpdated`, of a partition of a deleted topic."""

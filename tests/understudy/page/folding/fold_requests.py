@@ -32,7 +32,7 @@ from understudy.foundation.eventlog.records import (
     ResponseReceived,
     ResponseSent,
 )
-from understudy.page.exact import exact
+from understudy.page.recorded.exact import exact
 
 _MOST_COUNTED: Final = 1_000_000
 """Maximum `depth` that the two folds count alike; only a damaged or invented record has a larger one."""

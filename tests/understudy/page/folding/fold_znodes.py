@@ -29,7 +29,7 @@ from tests.understudy.page.folding.fold_state import (
     without,
 )
 from understudy.history.metrics.reigns import CONTROLLER
-from understudy.page.exact import exact
+from understudy.page.recorded.exact import exact
 
 _REGISTRATIONS: Final = "/brokers/ids/"
 

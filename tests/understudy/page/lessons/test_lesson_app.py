@@ -11,10 +11,10 @@ from tests.foundation.eventlog.lines import Logs
 from tests.understudy.asgi import COMMAND, HOST, TOKEN, call, post
 from understudy.foundation.eventlog.records import StepReached
 from understudy.history.reading.reader import read_lines
-from understudy.page.changes import Changes
-from understudy.page.lesson_app import LessonApplication
-from understudy.page.live import LiveRun
-from understudy.page.runs import PageRun
+from understudy.page.lessons.lesson_app import LessonApplication
+from understudy.page.recorded.runs import PageRun
+from understudy.page.served.changes import Changes
+from understudy.page.served.live import LiveRun
 
 READS = ("/", "/lesson.json", "/static/lesson.js", "/one/", "/one/run.json", "/other/run.json", "/other/chunks/0")
 

@@ -11,14 +11,14 @@ import pytest
 
 from tests.understudy.cli.terminal import UNDERSTUDY, eventually, line_starting_with
 from tests.understudy.clusters.control.scripted_project import Project
-from tests.understudy.page.test_live import line, log
+from tests.understudy.page.served.test_live import line, log
 from tests.understudy.page.test_watch import Served
 from understudy.cli.main import main
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.compose_project import ComposeProject
-from understudy.page.compose import compose_run
-from understudy.page.live import LiveRun
-from understudy.page.runs import NoSuchRun
+from understudy.page.recorded.runs import NoSuchRun
+from understudy.page.served.compose import compose_run
+from understudy.page.served.live import LiveRun
 
 ENDED = {"broker_1": "exited", "broker_2": "exited", "zookeeper": "exited"}
 
@@ -107,7 +107,7 @@ def test_the_page_of_a_project_takes_commands_until_its_last_container_has_ended
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (0, "")
-        assert "broker-2 isolated; to be healed after 3600s" in out
+        assert "broker-2 isolated; to be healed after 1 h" in out
     finally:
         process.kill()
         process.communicate()

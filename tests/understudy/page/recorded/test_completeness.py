@@ -12,13 +12,13 @@ from tests.understudy.page.incomplete_runs import on_two_clocks, without_control
 from tests.understudy.page.test_export import facts_and_records
 from understudy.history.reading.clocks import ClockPoint, MachineClock, RunClocks
 from understudy.history.reading.reader import read_lines
-from understudy.page import server
-from understudy.page.completeness import of_records
 from understudy.page.export import page_of
-from understudy.page.live import LiveRun
-from understudy.page.live_clocks import LiveClocks
-from understudy.page.runs import finished_run
-from understudy.page.window import Window
+from understudy.page.recorded.completeness import of_records
+from understudy.page.recorded.runs import finished_run
+from understudy.page.recorded.window import Window
+from understudy.page.served import server
+from understudy.page.served.live import LiveRun
+from understudy.page.served.live_clocks import LiveClocks
 from understudy.trials.seeds.seeds import run_seed
 
 FIRST_US = 1_000_000

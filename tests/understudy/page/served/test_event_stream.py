@@ -15,12 +15,12 @@ from tests.foundation.eventlog.lines import Logs
 from tests.understudy.asgi import HOST, OWN, TOKEN, call, scope_of
 from understudy.foundation.eventlog.records import StepReached
 from understudy.history.reading.reader import read_lines
-from understudy.page import app as app_module
-from understudy.page import event_stream
-from understudy.page.app import application
-from understudy.page.changes import Changes
-from understudy.page.live import LiveRun
-from understudy.page.runs import PageRun
+from understudy.page.recorded.runs import PageRun
+from understudy.page.served import app as app_module
+from understudy.page.served import event_stream
+from understudy.page.served.app import application
+from understudy.page.served.changes import Changes
+from understudy.page.served.live import LiveRun
 
 
 class Events:

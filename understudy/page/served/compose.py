@@ -7,9 +7,9 @@ from pathlib import Path
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.containers.compose_project import ComposeProject
-from understudy.page.live import LiveRun
-from understudy.page.runs import NoSuchRun, PageRun
-from understudy.page.server import open_run, runs_in
+from understudy.page.recorded.runs import NoSuchRun, PageRun
+from understudy.page.served.live import LiveRun
+from understudy.page.served.server import open_run, runs_in
 
 
 def compose_run(project: ComposeProject, wanted: str | None = None) -> tuple[PageRun, Path, Callable[[], bool]]:

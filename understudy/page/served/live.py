@@ -24,9 +24,9 @@ from understudy.foundation.times import micros
 from understudy.history.reading.findings import UNREADABLE_FILE, LogFinding, LogFindings
 from understudy.history.reading.following import FolderTail, RunTail
 from understudy.history.reading.lines import LineDecoder, decode_record
-from understudy.page.completeness import Completeness, of_folder
-from understudy.page.live_clocks import LiveClocks
-from understudy.page.runs import PageRun, text_of
+from understudy.page.recorded.completeness import Completeness, of_folder
+from understudy.page.recorded.runs import PageRun, text_of
+from understudy.page.served.live_clocks import LiveClocks
 
 HELD_BACK_MS: Final = 60.0
 MOST_BYTES: Final = 1 << 16

@@ -21,10 +21,10 @@ from understudy.clusters.control.control_file import NoControlPort
 from understudy.clusters.control.guard import Guard, http_error, read_body, refused
 from understudy.clusters.verb_table import POINT_ACTIONS, TARGETS, VERBS
 from understudy.controller.points import POINTS
-from understudy.page.changes import Changes
-from understudy.page.control import PageControl, of_run_folder
-from understudy.page.event_stream import HEARTBEAT_S, EventStream, Readers
-from understudy.page.runs import PageRun
+from understudy.page.recorded.runs import PageRun
+from understudy.page.served.changes import Changes
+from understudy.page.served.control import PageControl, of_run_folder
+from understudy.page.served.event_stream import HEARTBEAT_S, EventStream, Readers
 from understudy.page.static_files import TYPES, read_static, served_page
 
 MOST_READERS: Final = 24

@@ -11,8 +11,8 @@ from understudy.foundation.eventlog.records import Envelope
 from understudy.foundation.times import micros
 from understudy.history.narrator import Narrator
 from understudy.history.reading.order import Identity, RemoteCauses
-from understudy.page.exact import exact, exact_micros
-from understudy.page.payloads import page_data
+from understudy.page.recorded.exact import exact, exact_micros
+from understudy.page.recorded.payloads import page_data
 
 _ENCODER: Final = msgspec.json.Encoder()
 _SESSION_ID: Final = b'"session_id"'

@@ -17,10 +17,10 @@ from understudy.foundation.times import micros
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.reader import read
 from understudy.history.report.replay import without_garbage_collection
-from understudy.page.chunks import FAST, Chunks
-from understudy.page.completeness import Completeness, of_records
-from understudy.page.records import Encoder
-from understudy.page.window import Window
+from understudy.page.recorded.chunks import FAST, Chunks
+from understudy.page.recorded.completeness import Completeness, of_records
+from understudy.page.recorded.records import Encoder
+from understudy.page.recorded.window import Window
 
 MOST_FINDINGS: Final = 200
 """Maximum number of findings that the page lists; it counts the rest."""

@@ -19,11 +19,11 @@ from understudy.clusters.control.guard import LARGEST_BODY
 from understudy.clusters.processes.run_folder import this_process
 from understudy.foundation.eventlog.records import StepReached
 from understudy.history.reading.reader import read_lines
-from understudy.page import app as app_module
-from understudy.page import chunks as chunks_module
-from understudy.page.app import COMMANDS, application
-from understudy.page.changes import Changes
-from understudy.page.live import LiveRun
+from understudy.page.recorded import chunks as chunks_module
+from understudy.page.served import app as app_module
+from understudy.page.served.app import COMMANDS, application
+from understudy.page.served.changes import Changes
+from understudy.page.served.live import LiveRun
 
 READS = ("/", "/favicon.ico", "/static/source.js", "/run.json", "/chunks/0", "/events")
 HOSTS = frozenset({HOST, "localhost:4711"})

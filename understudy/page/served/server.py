@@ -25,11 +25,11 @@ from understudy.history.reading.following import RunTail
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
 from understudy.history.report.replay import without_garbage_collection
 from understudy.history.report.runs import find_runs
-from understudy.page.app import application
-from understudy.page.changes import Changes
-from understudy.page.live import LiveRun
-from understudy.page.live_clocks import LiveClocks
-from understudy.page.runs import NoSuchRun, PageRun, finished_run
+from understudy.page.recorded.runs import NoSuchRun, PageRun, finished_run
+from understudy.page.served.app import application
+from understudy.page.served.changes import Changes
+from understudy.page.served.live import LiveRun
+from understudy.page.served.live_clocks import LiveClocks
 
 POLL_S: Final = 0.04
 """Seconds between two readings of a live run: with `HELD_BACK_MS`, most of a record's delay until the screen."""
@@ -42,7 +42,7 @@ _FINISH_TIMEOUT_S: Final = 5.0
 
 
 class MakeApplication(Protocol):
-    """Makes the application that a `PageServer` serves, as `understudy.page.app.application` does."""
+    """Makes the application that a `PageServer` serves, as `understudy.page.served.app.application` does."""
 
     def __call__(
         self, run: PageRun, changes: Changes, *, folder: Path | None, hosts: frozenset[str], token: str | None

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from understudy.foundation.eventlog.records import Envelope
-from understudy.page.exact import exact, session_text
+from understudy.page.recorded.exact import exact, session_text
 
 _SESSION_ID: Final = "session_id"
 

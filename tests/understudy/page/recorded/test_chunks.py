@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from understudy.page import chunks as chunks_module
-from understudy.page.chunks import Chunks
+from understudy.page.recorded import chunks as chunks_module
+from understudy.page.recorded.chunks import Chunks
 
 
 @pytest.fixture(autouse=True)

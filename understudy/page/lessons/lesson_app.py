@@ -15,11 +15,11 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from understudy.page.app import FILES, guarded, run_routes, unless_known
-from understudy.page.changes import Changes
 from understudy.page.classroom.teacher_routes import TeachersClass, teacher_routes
-from understudy.page.control import of_run_folder
-from understudy.page.runs import PageRun
+from understudy.page.recorded.runs import PageRun
+from understudy.page.served.app import FILES, guarded, run_routes, unless_known
+from understudy.page.served.changes import Changes
+from understudy.page.served.control import of_run_folder
 from understudy.page.static_files import LESSON, served_page
 
 _SELF = "'self'"

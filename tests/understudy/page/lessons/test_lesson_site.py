@@ -19,7 +19,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import SCREENSHOTS
 from understudy.cli.main import main
 from understudy.page import static_files
-from understudy.page.lesson_site import LessonSite, SiteLesson, topic_of
+from understudy.page.lessons.lesson_site import LessonSite, SiteLesson, topic_of
 from understudy.trials.lessons.library import names
 
 pytestmark = pytest.mark.xdist_group("browser lessons")

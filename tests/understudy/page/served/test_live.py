@@ -13,11 +13,11 @@ import pytest
 
 from tests.understudy.cli.terminal import eventually
 from understudy.foundation.eventlog.files import JsonLinesFiles
-from understudy.page import live
-from understudy.page import server as server_module
-from understudy.page.live import HELD_BACK_MS, LiveRun
-from understudy.page.runs import NoSuchRun
-from understudy.page.server import LOWER_BY, LOWEST_PRIORITY, PageServer, open_run
+from understudy.page.recorded.runs import NoSuchRun
+from understudy.page.served import live
+from understudy.page.served import server as server_module
+from understudy.page.served.live import HELD_BACK_MS, LiveRun
+from understudy.page.served.server import LOWER_BY, LOWEST_PRIORITY, PageServer, open_run
 
 
 def line(seq: int, ms: float, *, node: str = "broker-1", incarnation: int = 1, run: str = "r") -> bytes:

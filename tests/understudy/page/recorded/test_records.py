@@ -20,8 +20,8 @@ from understudy.foundation.eventlog.records import (
 from understudy.history.reading.lines import decode_record
 from understudy.history.reading.order import RemoteCauses, identity_of, remote_causes
 from understudy.history.reading.reader import read, read_lines
-from understudy.page.payloads import page_data
-from understudy.page.records import Encoder
+from understudy.page.recorded.payloads import page_data
+from understudy.page.recorded.records import Encoder
 from understudy.trials.seeds.seeds import run_seed
 
 
@@ -101,7 +101,7 @@ def test_messages_that_are_never_received_are_forgotten() -> None:
 
 SAMPLES = [
     decode_record(line)
-    for path in sorted((Path(__file__).parents[2] / "foundation" / "eventlog" / "samples").glob("version-*.jsonl"))
+    for path in sorted((Path(__file__).parents[3] / "foundation" / "eventlog" / "samples").glob("version-*.jsonl"))
     for line in path.read_bytes().splitlines()
 ]
 

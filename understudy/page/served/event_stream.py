@@ -14,8 +14,8 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from understudy.clusters.control.guard import refused
-from understudy.page.changes import Changes
-from understudy.page.runs import PageRun
+from understudy.page.recorded.runs import PageRun
+from understudy.page.served.changes import Changes
 
 MOST_IN_AN_EVENT: Final = 500
 HEARTBEAT_S: Final = 15.0

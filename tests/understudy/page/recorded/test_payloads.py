@@ -14,7 +14,7 @@ from understudy.foundation.eventlog.records import (
     SessionOpened,
 )
 from understudy.history.reading.reader import read_lines
-from understudy.page.payloads import page_data
+from understudy.page.recorded.payloads import page_data
 
 
 def record_of(payload: Payload) -> Envelope:

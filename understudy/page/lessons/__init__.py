@@ -1,0 +1,1 @@
+"""Lessons as pages: served, and as a folder for a web server."""

@@ -1,0 +1,1 @@
+"""The pages of finished and live runs over HTTP."""
