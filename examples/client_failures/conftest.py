@@ -8,10 +8,11 @@ import pytest
 def pytest_runtest_makereport(item, call):
     report = yield
     if report.failed:
+        client = "faust-streaming" if "faust" in item.path.name else f"aiokafka {aiokafka.__version__}"
         report.sections.append(
             (
                 "a failure of the client",
-                f"This test passes if aiokafka {aiokafka.__version__} fails as its docstring says. Does it fail no "
+                f"This test passes if {client} fails as its docstring says. Does it fail no "
                 "more? Then it is mended: say so in docs/reference/client-failures.md, with the version.",
             )
         )

