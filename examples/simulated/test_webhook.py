@@ -20,15 +20,15 @@ async def webhook(received):
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             length = int(head.partition(b"content-length:")[2].split()[0])
             body = await reader.readexactly(length)
-        except asyncio.IncompleteReadError:
-            writer.close()  # the sender was killed
-            return
-        if requests % 4:
-            received.append(body)
-        status = b"204 No Content" if requests % 4 else b"503 Service Unavailable"
-        writer.write(b"HTTP/1.1 %b\r\nConnection: close\r\n\r\n" % status)
-        await writer.drain()
-        writer.close()
+            if requests % 4:
+                received.append(body)
+            status = b"204 No Content" if requests % 4 else b"503 Service Unavailable"
+            writer.write(b"HTTP/1.1 %b\r\nConnection: close\r\n\r\n" % status)
+            await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the sender was killed, or its connection was reset
+        finally:
+            writer.close()
 
     async with await asyncio.start_server(serve, "0.0.0.0", 80) as server:
         await server.serve_forever()
@@ -60,7 +60,10 @@ async def notify(bootstrap):
             await consumer.commit()
 
 
-@simulated(seeds=200, faults=["kill", "pause", "stop", "kill-service", "delay-service", "isolate-service"])
+@simulated(
+    seeds=200,
+    faults=["kill", "pause", "stop", "kill-service", "delay-service", "isolate-service", "reset-service"],
+)
 async def test_each_event_reaches_the_webhook(cluster):
     await cluster.create_topic("events", partitions=2, replication_factor=3)
     received, events = [], {b"event %d" % number for number in range(EVENTS)}
