@@ -1,6 +1,7 @@
 /**
  * The row of clients: a card for each process that has clients of its own, with what waits for an answer, what it
- * reads, its view of its group, and a connection that it tries. Many clients are a list with one line for each.
+ * reads, its view of its group, and a connection that it tries. Many clients, and those in a lesson, where the picture
+ * has to fit its window, are a list with one line for each.
  */
 
 import { TYPE, US, WORDS } from "#catalogue";
@@ -34,7 +35,7 @@ export class ClientsView {
   draw(state, chosen, us, isReachable) {
     const nodes = new Map([...state.nodes].filter(([, { role }]) => role === "client"));
     const names = [...nodes.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-    const isList = names.length > MOST_CARDS;
+    const isList = names.length > MOST_CARDS || document.body.hasAttribute("data-folded");
     setAttribute(this._list, "hidden", names.length === 0);
     setAttribute(this._list, "data-form", isList ? "list" : "cards");
     for (const [name, card] of keyed(this._list, names, newCard)) {

@@ -60,7 +60,7 @@ def test_a_duration_is_waited_for_and_the_verb_undone(project: Project, capsys: 
     assert project.run("isolate", "1", "--for", "10ms") == 0
     assert [command.split()[1] for _, command in project.commands] == ["disconnect", "connect"]
     assert [fault for fault, _, _ in project.faults] == ["isolate", "heal"]
-    assert capsys.readouterr().out == "broker-1 isolated; to be healed after 10ms\nbroker-1 healed\n"
+    assert capsys.readouterr().out == "broker-1 isolated; to be healed after 10 ms\nbroker-1 healed\n"
 
 
 def test_what_was_done_before_a_failure_is_undone_too(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,7 +76,7 @@ def test_a_verb_is_undone_after_its_duration(commands: ComposeCommands, project:
     do(commands, "isolate", "1", "10ms")
     eventually(lambda: len(lines) == 2, "it is healed")
     assert [fault for fault, _, _ in project.faults] == ["isolate", "heal"]
-    assert lines == ["broker-1 isolated; to be healed after 10ms", "broker-1 healed"]
+    assert lines == ["broker-1 isolated; to be healed after 10 ms", "broker-1 healed"]
 
 
 def test_at_the_end_what_has_a_duration_is_undone_and_nothing_else(

@@ -121,7 +121,7 @@ def test_a_verb_is_undone_once_after_its_duration(
 ) -> None:
     outcome = do(verbs, verb, "2", "20ms")
     assert outcome.done == ("broker-2",)
-    assert str(outcome).endswith(" after 20ms")
+    assert str(outcome).endswith(" after 20 ms")
     wait_until_done(cluster, f"{verb} 2", f"{undo} 2")
     verbs.close()
     assert cluster.done == [f"{verb} 2", f"{undo} 2"]
