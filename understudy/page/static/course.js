@@ -8,8 +8,12 @@ const ABOVE = 7;
 const INSIDE = 12;
 /** A part that begins so near to the left edge of its box is reached from the left. */
 const NEAR = 24;
-/** How far a line runs above a box, and above a part of a second row. */
+/** A part that begins so near to the top of its box is in the first row. */
+const FIRST_ROW = 16;
+/** How far a line runs above a box. */
 const BETWEEN = 3;
+/** How far it runs above a part of a second row, close below the first one. */
+const BELOW_ROW = 1;
 
 /**
  * The points of a line from the left edge of the window to a part, in pixels of the window. It enters at the height
@@ -34,7 +38,7 @@ export function courseTo(part) {
     return [[0, y], [own.left, y]];
   }
   // Above the box or, to a part of its second row, between the rows.
-  const above = own.top - box.top < NEAR ? box.top - BETWEEN : own.top - BETWEEN;
+  const above = own.top - box.top < FIRST_ROW ? box.top - BETWEEN : own.top - BELOW_ROW;
   return fromAbove(inside(own.left, own.right), above, own.top);
 }
 
