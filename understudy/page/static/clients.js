@@ -78,7 +78,7 @@ export class ClientsView {
 
 function newCard(name) {
   return h(
-    "li.client", { "data-node": name, "data-part": `client:${name}` },
+    "div.client", { "data-node": name, "data-part": `client:${name}` },
     h("h3", {}, h("span.sign", { "aria-hidden": "true" }), h("span.name", {}, name)),
     h("p.life", {}, h("span.kind"), h("span.word")),
     h("ul.waits"),

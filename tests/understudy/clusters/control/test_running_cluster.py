@@ -99,7 +99,7 @@ def test_a_killed_controller_is_replaced_and_started_again(up: Up, capsys: pytes
 def test_a_pause_with_a_duration_ends_by_itself(up: Up, capsys: pytest.CaptureFixture[str]) -> None:
     controller = up.cluster()["controller"]
     assert main(["pause", str(up.folder), "controller", "--for", "2s"]) == 0
-    assert capsys.readouterr().out == f"broker-{controller} (controller) paused; to be resumed after 2s\n"
+    assert capsys.readouterr().out == f"broker-{controller} (controller) paused; to be resumed after 2 s\n"
     assert up.broker(controller).state == "paused"
     assert main(["pause", str(up.folder), str(controller)]) == 1
     assert "it is paused already" in capsys.readouterr().err
