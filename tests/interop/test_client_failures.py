@@ -9,9 +9,9 @@ before a controller has sent it UpdateMetadata or all of it. `AbsentController` 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -21,6 +21,7 @@ from kazoo.client import KazooClient
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.clusters.virtual.process_loop import waiting_line
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.cluster.identifiers import TopicPartition as Partition
@@ -37,6 +38,8 @@ from understudy.foundation.wire.schema import Message
 from understudy.foundation.zk.znodes import BrokerIdZNode, ControllerEpochZNode, ControllerZNode
 
 pytestmark = pytest.mark.xdist_group("client failures")
+
+T = TypeVar("T")
 
 BROKERS = (1, 2)
 PROPERTIES = {
@@ -69,8 +72,26 @@ def cluster(
         properties=PROPERTIES,
     ) as running:
         running.create_topic("orders", replication_factor=2)
-        asyncio.run(asyncio.wait_for(send_ten(running.bootstrap), PATIENCE_S))
+        run(send_ten(running.bootstrap))
         yield running
+
+
+def run(client: Coroutine[Any, Any, T]) -> T:
+    """Return what the coroutine returns; if it takes too long, fail with the line at which each of its tasks waits."""
+
+    async def watched() -> T:
+        task = asyncio.create_task(client)
+        done, _ = await asyncio.wait([task], timeout=PATIENCE_S)
+        waiting = [waiting_line(each) for each in asyncio.all_tasks() - {asyncio.current_task()}]
+        if not done:
+            task.cancel()
+            await asyncio.wait([task], timeout=PATIENCE_S)
+            pytest.fail(
+                "\n  ".join([f"the client has not ended within {PATIENCE_S:g} s. Its tasks wait at:", *waiting])
+            )
+        return task.result()
+
+    return asyncio.run(watched())
 
 
 async def send_ten(bootstrap: str) -> None:
@@ -121,7 +142,7 @@ def test_an_idempotent_producer_loses_its_sequence(cluster: LocalCluster) -> Non
                     found.append(repr(error))
         return found
 
-    found = asyncio.run(asyncio.wait_for(outcomes(), PATIENCE_S))
+    found = run(outcomes())
     print("an idempotent producer:", *found, sep="\n  ")
     assert found == ["sent", "MessageSizeTooLargeError()"] + ["OutOfOrderSequenceNumber()"] * 3
 
@@ -137,7 +158,7 @@ def test_a_committed_offset_reads_as_none(cluster: LocalCluster) -> None:
             found.append(await committed_by_a_new_client(cluster, "readers"))
             return [*found, await consumer.committed(ORDERS), await consumer.committed(ORDERS)]
 
-    before, by_a_new_client, *after = asyncio.run(asyncio.wait_for(offsets(), PATIENCE_S))
+    before, by_a_new_client, *after = run(offsets())
     print("committed() before the coordinator has moved:", before)
     print("committed() of a new client:", by_a_new_client, "; of the old client:", *after)
     assert (before, by_a_new_client, after) == (5, 5, [None, None])
@@ -155,18 +176,20 @@ def test_stop_never_returns(cluster: LocalCluster) -> None:
             "auto_commit_interval_ms": 100_000,
         }
         consumer = AIOKafkaConsumer("orders", bootstrap_servers=cluster.bootstrap, **settings)
-        await consumer.start()
-        for _ in range(5):
-            await consumer.getone()
-        await consumer.commit({ORDERS: 1})
-        await move_the_coordinator(cluster)
-        assert await committed_by_a_new_client(cluster, "members") == 1
-        stopping = asyncio.create_task(consumer.stop())
-        done, _ = await asyncio.wait([stopping], timeout=NEVER_S)
-        await consumer._client.close()  # stop() would do it last, and the sockets would stay open
+        try:
+            await consumer.start()
+            for _ in range(5):
+                await consumer.getone()
+            await consumer.commit({ORDERS: 1})
+            await move_the_coordinator(cluster)
+            assert await committed_by_a_new_client(cluster, "members") == 1
+        finally:
+            stopping = asyncio.create_task(consumer.stop())
+            done, _ = await asyncio.wait([stopping], timeout=NEVER_S)
+            await consumer._client.close()  # stop() would do it last, and the sockets would stay open
         return bool(done)
 
-    stopped = asyncio.run(asyncio.wait_for(has_stopped(), PATIENCE_S))
+    stopped = run(has_stopped())
     print(f"stop() has returned within {NEVER_S:g} s:", stopped)
     assert not stopped
 
@@ -315,7 +338,7 @@ def test_a_client_without_brokers_finds_none(cluster: LocalCluster, absent_contr
         async with AIOKafkaProducer(**settings) as new:
             return lost, await outcome(new)
 
-    lost, of_a_new_client = asyncio.run(asyncio.wait_for(outcomes(), PATIENCE_S))
+    lost, of_a_new_client = run(outcomes())
     print("the client sends:", *lost, "; a new client:", of_a_new_client)
     assert lost == ["UnknownTopicOrPartitionError()"] * 2
     assert of_a_new_client == "sent"
@@ -349,7 +372,7 @@ def test_a_topic_that_is_left_out_once_is_gone(cluster: LocalCluster, absent_con
             reading.cancel()
             return bool(done), bool(consumer.assignment())
 
-    reads, is_assigned = asyncio.run(asyncio.wait_for(records_read(), PATIENCE_S))
+    reads, is_assigned = run(records_read())
     print(f"the consumer has read within {NEVER_S:g} s:", reads, "; it is assigned a partition:", is_assigned)
     assert not reads
     assert not is_assigned
