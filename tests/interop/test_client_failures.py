@@ -95,7 +95,8 @@ def run(client: Coroutine[Any, Any, T]) -> T:
 
 
 async def send_ten(bootstrap: str) -> None:
-    async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+    """Send ten orders. Both replicas have them: a test may kill all brokers at once and start one of them first."""
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all") as producer:
         for number in range(10):
             await producer.send_and_wait("orders", b"%d" % number)
 
