@@ -149,6 +149,7 @@ class GroupHistory:
             says so. It still leads, can replicate nothing, and its members do not look for another coordinator.
         may_have_lost: the groups whose partition of `__consumer_offsets` had an unclean election or a loss of power, or
             whose offsets were deleted or have expired: offsets and generations may be gone or go back.
+        zero_ms: the time of the run's first record. The moments that a witness names count from it.
     """
 
     commits: list[Commit] = field(default_factory=list)
@@ -163,6 +164,11 @@ class GroupHistory:
     without_end: set[tuple[str, int]] = field(default_factory=set)
     left_behind: set[str] = field(default_factory=set)
     may_have_lost: set[str] = field(default_factory=set)
+    zero_ms: float = 0.0
+
+    def moment(self, at_ms: float) -> str:
+        """Return the text of a time of this history."""
+        return moment(at_ms - self.zero_ms)
 
 
 class AcknowledgedOffsetsStay(HistoryCheck[GroupHistory]):
@@ -192,7 +198,7 @@ class AcknowledgedOffsetsStay(HistoryCheck[GroupHistory]):
         for key, found in fetches.items():
             for number, fetch in found:
                 self.times_tested += 1
-                if (what := _contradiction(fetch, commits.get(key, ()))) is not None:
+                if (what := _contradiction(fetch, commits.get(key, ()), history)) is not None:
                     yield Witness(f"fetch {number}", what)
 
 
@@ -246,7 +252,7 @@ class RebalancesEnd(HistoryCheck[GroupHistory]):
             self.times_tested += 1
             if join.ended_ms is None and join.group not in history.left_behind:
                 yield Witness(
-                    f"join {number}", f"{join.name} has been joining {join.group} since {moment(join.began_ms)}"
+                    f"join {number}", f"{join.name} has been joining {join.group} since {history.moment(join.began_ms)}"
                 )
         for group, what in unfinished_groups(history).items():
             self.times_tested += 1
@@ -329,10 +335,10 @@ def _that_may_be_stored(commits: Iterable[Commit]) -> list[Commit]:
     ]
 
 
-def _contradiction(fetch: OffsetFetch, commits: Sequence[Commit]) -> str | None:
+def _contradiction(fetch: OffsetFetch, commits: Sequence[Commit], history: GroupHistory) -> str | None:
     """Return what a fetch contradicts; None if it may have read what it did."""
     before = [commit for commit in commits if commit.outcome is SendOutcome.OK and commit.ended_ms < fetch.began_ms]
-    shown = f"{fetch.group} had {fetch.offset} for {name_of(fetch.partition)} at {moment(fetch.ended_ms)}"
+    shown = f"{fetch.group} had {fetch.offset} for {name_of(fetch.partition)} at {history.moment(fetch.ended_ms)}"
     if fetch.offset == NO_OFFSET:
         candidates = [-math.inf]
     else:
@@ -343,7 +349,7 @@ def _contradiction(fetch: OffsetFetch, commits: Sequence[Commit]) -> str | None:
             return f"{shown}, which was not committed"
     lost = max(before, key=lambda commit: commit.began_ms, default=None)
     if lost is not None and lost.began_ms > max(candidates):
-        return f"{shown}, after {lost.offset} was stored at {moment(lost.ended_ms)} at the latest"
+        return f"{shown}, after {lost.offset} was stored at {history.moment(lost.ended_ms)} at the latest"
     return None
 
 

@@ -245,6 +245,12 @@ def test_violation_names_the_place_and_both_sides() -> None:
     assert violation.witness == "t-0 belongs to a and to b in generation 1 of g"
 
 
+def test_moments_of_a_witness_count_from_the_first_record_of_the_run() -> None:
+    endless = GroupHistory(joins=[Join("g", "member-1", began_ms=17_307_629.0)], zero_ms=17_307_129.0)
+    (violation,) = check_groups(endless).violations
+    assert violation.witness == "member-1 has been joining g since 0.500 s"
+
+
 def test_records_of_coordinators_are_added() -> None:
     kept = GroupHistory()
     members = (AssignedMember("a-1", "", "a", (T0,)), AssignedMember("b-1", "two", "b", (T1,)))

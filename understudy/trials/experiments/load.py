@@ -117,9 +117,14 @@ class ExperimentLoad:
         await self._clients.read_all()
 
     def note_records(self, records: Sequence[Envelope]) -> None:
-        """Add the records of coordinators, and excuse the partitions and groups that may have lost records."""
+        """Add the records of coordinators, and excuse the partitions and groups that may have lost records.
+
+        Args:
+            records: all records of the run.
+        """
         names = {topic.name for topic in self._plan.experiment.cluster.topics}
         self.history.may_have_lost |= {key for key in partitions_that_may_have_lost(records) if key[0] in names}
+        self.groups.zero_ms = min((record.mono_ms for record in records), default=0.0)
         add_records(self.groups, records)
 
 
