@@ -24,6 +24,7 @@ from understudy.spark import class_cache
 from understudy.spark.gateway import STOP_TIMEOUT_S, Gateway, gateway, jvm_flags
 from understudy.spark.gateway import SparkFailed as SparkFailed
 from understudy.spark.gateway import redacted as redacted
+from understudy.spark.versions import check_versions, this_spark
 
 LOCAL_MASTER = "local[*]"
 
@@ -80,7 +81,7 @@ class SparkSettings:
     def engine(self) -> str:
         """The versions of Spark and Java, and the master."""
         version = "" if self.java.version is None else f" {self.java.version}"
-        return f"Spark {pyspark.__version__} on Java{version}, {redacted(self.master)}"
+        return f"{this_spark()} on Java{version}, {redacted(self.master)}"
 
 
 @contextlib.contextmanager
@@ -88,8 +89,10 @@ def spark_context(settings: SparkSettings, progress: Progress = no_progress) -> 
     """Run a SparkContext while the block runs.
 
     Raises:
-        SparkFailed: Java did not start, or Spark does not run with the `master` of the settings.
+        SparkFailed: Spark is too old, or Java too new for it; Java did not start, or Spark does not run with the
+            `master` of the settings.
     """
+    check_versions(settings.java)
     if settings.master.startswith(_STANDALONE):
         _check_that_a_master_listens(settings.master)
     flags = [*jvm_flags(settings.java, memory=settings.memory), *settings.flags]

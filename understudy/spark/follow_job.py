@@ -25,10 +25,12 @@ from understudy.history.reading.reader import find_files
 from understudy.history.report.growing_logs import GrowingLogs
 from understudy.history.report.replay import Replay
 from understudy.spark.context import SparkFailed, spark_errors
-from understudy.spark.source import FORMAT, last_newline, register
+from understudy.spark.log_files import last_newline
+from understudy.spark.source import FORMAT, register
+from understudy.spark.versions import CHECKPOINT_PACKAGE, HAS_READ_LIMITS
 
 BATCH_BYTES = 16 * 1024 * 1024
-"""Maximum size of the logs that one batch brings to the driver: about 50,000 records."""
+"""Maximum size of the logs that one batch brings to the driver, if Spark has limits: about 50,000 records."""
 
 _POLLING_DELAY_MS = 50
 """Time after which Spark looks for new lines again. Its default of 10 ms keeps a fifth of a core busy."""
@@ -36,7 +38,7 @@ _POLLING_DELAY_MS = 50
 _KEPT_BATCHES = "10"
 """Number of batches whose notes Spark keeps in the checkpoint."""
 
-_CHECKPOINT_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_CHECKPOINT_FILES = f"org.apache.spark.sql.execution.streaming.{CHECKPOINT_PACKAGE}FileSystemBasedCheckpointFileManager"
 """Name of the class that writes a batch's notes to a local folder in 40 ms; Spark's default takes 150 ms."""
 
 
@@ -69,9 +71,10 @@ class LogStream:
         self._session.conf.set("spark.sql.streaming.minBatchesToRetain", _KEPT_BATCHES)
         self._session.conf.set("spark.sql.streaming.checkpointFileManagerClass", _CHECKPOINT_FILES)
         with spark_errors("the event logs cannot be followed"):
+            limit = {"maxBytesPerTrigger": BATCH_BYTES} if HAS_READ_LIMITS else {}
             self._query = (
                 self._session.readStream.format(FORMAT)
-                .option("maxBytesPerTrigger", BATCH_BYTES)
+                .options(**limit)
                 .option("paths", json.dumps([str(path.absolute()) for path in self._paths]))
                 .load()
                 .select(*LogRow._fields)

@@ -61,5 +61,5 @@ def _without(rows: DataFrame, runs: frozenset[str]) -> DataFrame:
     """Return the rows of other runs."""
     if not runs:
         return rows
-    left_out = rows.sparkSession.createDataFrame(pa.table({"run": sorted(runs)}))
+    left_out = rows.sparkSession.createDataFrame([(run,) for run in sorted(runs)], "run STRING")
     return rows.join(functions.broadcast(left_out), "run", "left_anti")

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from understudy.clusters.java import choose_java
 from understudy.spark.context import LOCAL_MASTER, SparkSettings, spark_context
 from understudy.spark.source import register
+from understudy.spark.versions import HAS_DATA_SOURCES
 
 SESSION_MEMORY = "1g"
 """Heap size of a session's Java, in which the queries of an analyst run."""
@@ -17,7 +18,9 @@ SESSION_MEMORY = "1g"
 
 @contextlib.contextmanager
 def spark_session(*, master: str = LOCAL_MASTER, memory: str = SESSION_MEMORY) -> Iterator[SparkSession]:
-    """Run a Spark session while the block runs. `spark.read.format("understudy")` reads event logs in it.
+    """Run a Spark session while the block runs.
+
+    From Spark 4.0 on, `spark.read.format("understudy")` reads event logs in it.
 
     Args:
         master: the master of Spark, as in the option --master of spark-submit.
@@ -29,5 +32,6 @@ def spark_session(*, master: str = LOCAL_MASTER, memory: str = SESSION_MEMORY) -
     """
     with spark_context(SparkSettings.with_class_cache(choose_java(), master=master, memory=memory)) as context:
         session = SparkSession(context)
-        register(session)
+        if HAS_DATA_SOURCES:
+            register(session)
         yield session

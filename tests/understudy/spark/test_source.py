@@ -15,7 +15,14 @@ from tests.understudy.history.lake.damaged_logs import write, write_damaged
 from understudy.history.lake.log_rows import FileRange
 from understudy.history.reading import findings, reader
 from understudy.spark import register
-from understudy.spark.source import EventLogReader, EventLogStreamReader, SourceSettings, split
+from understudy.spark.log_files import LogChanged, SourceSettings, split
+from understudy.spark.versions import HAS_DATA_SOURCES, HAS_READ_LIMITS, this_spark
+
+if not HAS_DATA_SOURCES:
+    pytest.skip(f"{this_spark()} has no data sources in Python", allow_module_level=True)
+
+from understudy.spark.event_log_source import EventLogReader
+from understudy.spark.stream_readers import UnlimitedStreamReader
 
 pytestmark = pytest.mark.xdist_group("spark source")
 
@@ -183,7 +190,7 @@ def settings(folder: Path, **changes: Any) -> SourceSettings:
 def test_small_files_share_a_task_and_a_large_one_is_split() -> None:
     ranges = [FileRange("a", 0, 30), FileRange("b", 0, 60), FileRange("c", 0, 250), FileRange("d", 0, 0)]
     partitions = split(ranges, 100)
-    found = [[tuple(part) for part in task.value] for task in partitions]
+    found = [[tuple(part) for part in task] for task in partitions]
     assert found == [
         [("a", 0, 30), ("b", 0, 60)],
         [("c", 0, 100)],
@@ -193,16 +200,46 @@ def test_small_files_share_a_task_and_a_large_one_is_split() -> None:
 
 
 def test_a_folder_without_logs_can_be_followed_but_not_read(tmp_path: Path) -> None:
-    stream = EventLogStreamReader(settings(tmp_path))
-    assert stream.latestOffset(stream.initialOffset(), stream.getDefaultReadLimit()) == {}
+    stream = UnlimitedStreamReader(settings(tmp_path))
+    assert stream.latestOffset() == stream.initialOffset() == {}
     with pytest.raises(ValueError, match="no event-log files at or below"):
         EventLogReader(settings(tmp_path)).partitions()
 
 
+def test_a_stream_without_limits_reads_what_has_grown(tmp_path: Path) -> None:
+    log = tmp_path / "broker-1-0001-0001.jsonl"
+    stream = UnlimitedStreamReader(settings(tmp_path))
+    log.write_bytes(b"{}\n{}\n{")
+    first = stream.latestOffset()
+    assert first == {str(log): 6}
+    log.write_bytes(b"{}\n{}\n{}\n")
+    second = stream.latestOffset()
+    assert second == {str(log): 9}
+    [task] = stream.partitions(first, second)
+    assert task.value == (FileRange(str(log), 6, 9),)
+    log.write_bytes(b"{}\n")
+    with pytest.raises(LogChanged, match="has become shorter"):
+        stream.latestOffset()
+
+
+def test_a_restarted_stream_without_limits_finds_a_log_that_is_gone_or_shorter(tmp_path: Path) -> None:
+    log = tmp_path / "broker-1-0001-0001.jsonl"
+    log.write_bytes(b"{}\n")
+    restarted = UnlimitedStreamReader(settings(tmp_path))
+    with pytest.raises(LogChanged, match="has become shorter"):
+        restarted.partitions({str(log): 6}, restarted.latestOffset())
+    log.unlink()
+    with pytest.raises(LogChanged, match="is gone"):
+        restarted.partitions({str(log): 6}, {})
+
+
+@pytest.mark.skipif(not HAS_READ_LIMITS, reason=f"{this_spark()} has no limits for the batches of a stream")
 def test_each_batch_of_a_stream_is_limited_and_ends_at_a_line(tmp_path: Path) -> None:
+    from understudy.spark.limited_stream import LimitedStreamReader  # noqa: PLC0415  Spark may lack its base
+
     folder = write(killed_controller(), tmp_path / "run")
     sizes = {str(file): file.stat().st_size for file in folder.iterdir()}
-    stream = EventLogStreamReader(settings(folder, max_bytes_per_trigger=1000))
+    stream = LimitedStreamReader(settings(folder, max_bytes_per_trigger=1000))
     offset = stream.initialOffset()
     batches = 0
     while (following := stream.latestOffset(offset, stream.getDefaultReadLimit())) != offset:

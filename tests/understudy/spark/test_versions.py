@@ -1,0 +1,51 @@
+"""Spark and Java are checked before Spark starts, and a sentence names a missing feature."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from understudy.clusters.java import JavaRuntime
+from understudy.spark import versions
+from understudy.spark.context import SparkFailed, SparkSettings, spark_context
+from understudy.spark.source import register
+from understudy.spark.versions import SparkTooOld, check_versions
+
+
+def java(version: int | None) -> JavaRuntime:
+    return JavaRuntime(home=Path("/java"), version=version, why="from JAVA_HOME")
+
+
+@pytest.mark.parametrize(
+    ("spark", "version"),
+    [("3.5.9", 17), ("3.5.9", 21), ("4.0.5", 23), ("4.1.4", None), ("4.2.1", 25), ("4.3.0.dev1", 25), ("5.0.0", 29)],
+)
+def test_spark_runs_on_its_java(spark: str, version: int | None) -> None:
+    check_versions(java(version), spark)
+
+
+@pytest.mark.parametrize("spark", ["3.5.9", "4.0.5", "4.1.4"])
+def test_an_older_spark_and_a_newer_java_are_named(spark: str) -> None:
+    with pytest.raises(SparkFailed, match=rf"Spark {spark} runs on Java 17 to 23, and this is Java 25 at /java \(from"):
+        check_versions(java(25), spark)
+
+
+def test_a_spark_that_is_too_old_is_named() -> None:
+    with pytest.raises(SparkTooOld, match=r"Spark 3\.4\.4 is installed, and 3\.5 or newer is needed: pip install"):
+        check_versions(java(17), "3.4.4")
+
+
+def test_java_is_not_started_if_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(java: JavaRuntime) -> None:
+        raise SparkTooOld("too old")
+
+    monkeypatch.setattr("understudy.spark.context.check_versions", refuse)
+    with pytest.raises(SparkTooOld), spark_context(SparkSettings(java=java(17))):
+        pass
+
+
+def test_a_spark_without_data_sources_says_how_records_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "HAS_DATA_SOURCES", False)
+    with pytest.raises(SparkTooOld, match=r'the format "understudy" needs Spark 4\.0 or newer.*read_records'):
+        register(None)  # type: ignore[arg-type]  # it is refused before the session is used

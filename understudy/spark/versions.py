@@ -1,0 +1,73 @@
+"""Checks the version of Spark: the features that older ones lack, and the Java that each of them runs on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyspark
+
+from understudy.clusters.java import JavaRuntime
+from understudy.extras import is_installed
+from understudy.spark.gateway import SparkFailed
+
+OLDEST_SPARK: Final = (3, 5)
+DATA_SOURCES_SINCE: Final = "4.0"
+READ_LIMITS_SINCE: Final = "4.2"
+
+HAS_DATA_SOURCES: Final = is_installed("pyspark.sql.datasource")
+"""Whether this Spark reads from data sources in Python."""
+HAS_READ_LIMITS: Final = HAS_DATA_SOURCES and is_installed("pyspark.sql.streaming.datasource")
+"""Whether a batch of a stream from such a data source can have a limit."""
+
+_NEWEST_JAVA_OF_OLDER: Final = 23
+"""The newest Java of the versions before `_ANY_JAVA_SINCE`. Their Hadoop calls `Subject.getSubject`, which Java 24
+refuses (JEP 486)."""
+_ANY_JAVA_SINCE: Final = (4, 2)
+
+
+CHECKPOINT_PACKAGE: Final = "" if pyspark.__version__.startswith("4.0.") else "checkpointing."
+"""The package of the classes that write checkpoints, below the package of streaming."""
+
+
+class SparkTooOld(SparkFailed):
+    """This Spark lacks a feature. The message says since which version it is there, and what to do."""
+
+
+def this_spark() -> str:
+    """The name and version of the Spark that is installed."""
+    return f"Spark {pyspark.__version__}"
+
+
+def require_data_sources() -> None:
+    """Raise `SparkTooOld` if this Spark has no data sources in Python."""
+    if not HAS_DATA_SOURCES:
+        raise SparkTooOld(
+            f'the format "understudy" needs Spark {DATA_SOURCES_SINCE} or newer, and this is {this_spark()}: write the '
+            "logs into a lake with `understudy ingest`, and read them with understudy.spark.read_records(spark, lake)"
+        )
+
+
+def check_versions(java: JavaRuntime, spark: str = pyspark.__version__) -> None:
+    """Check that Spark is new enough, and that it runs on this Java.
+
+    Raises:
+        SparkTooOld: Spark is older than `OLDEST_SPARK`.
+        SparkFailed: Java is too new for this Spark.
+    """
+    version = _minor(spark)
+    if version < OLDEST_SPARK:
+        oldest = ".".join(map(str, OLDEST_SPARK))
+        raise SparkTooOld(
+            f"Spark {spark} is installed, and {oldest} or newer is needed: pip install 'pyspark>={oldest}'"
+        )
+    if version < _ANY_JAVA_SINCE and java.version is not None and java.version > _NEWEST_JAVA_OF_OLDER:
+        raise SparkFailed(
+            f"Spark {spark} runs on Java 17 to {_NEWEST_JAVA_OF_OLDER}, and this is {java}: give such a Java with "
+            "--java-home, UNDERSTUDY_JAVA_HOME or JAVA_HOME, or install a newer Spark: pip install --upgrade pyspark"
+        )
+
+
+def _minor(version: str) -> tuple[int, int]:
+    """Return the first two numbers of a version."""
+    major, minor, *_ = version.split(".")
+    return int(major), int(minor)
