@@ -155,7 +155,7 @@ def _simple_queue(loop: ProcessLoop) -> Any:
 def _get_ident(original: Callable[[], int], *wrong: Any) -> int:
     code = blocking.current_code()
     if code in _threads:
-        return id(code)
+        return hash(code)
     return original(*wrong)
 
 
@@ -224,7 +224,7 @@ def _is_alive(original: Callable[..., bool], thread: Any) -> bool:
 def _ident_of(thread: Any, original: property) -> int | None:
     green: _GreenThread | None = getattr(thread, "understudy", None)
     if green is not None:
-        return id(green.greenlet)
+        return hash(green.greenlet)
     assert original.fget is not None
     found: int | None = original.fget(thread)
     return found

@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from understudy.clusters.simulated.clocks import EPOCH_MS
-from understudy.clusters.virtual import blocking, clocks_in_c, green_threads, process_loops, sockets
+from understudy.clusters.virtual import blocking, clocks_in_c, green_threads, hashes, process_loops, sockets
 from understudy.clusters.virtual.current import current_loop
 from understudy.clusters.virtual.process_loop import (
     ProcessLoop,
@@ -66,6 +66,7 @@ def install() -> None:
     if not _is_installed:
         require_cpython()
         _is_installed = True
+        hashes.install()
         _replace_clocks()
         _replace_randomness()
         _replace_identity()
@@ -79,6 +80,7 @@ def install() -> None:
 
 def seed(number: int) -> None:
     """Let all randomness of the processes follow from a seed."""
+    hashes.restart()
     _entropy.seed(number)
     random.seed(_entropy.getrandbits(64))
     if (numpy_random := sys.modules.get("numpy.random")) is not None:

@@ -4,9 +4,6 @@ It has the whole interface of `asyncio.AbstractEventLoop`. Its callbacks run on 
 (`understudy.clusters.simulated.loop`), which they share with the brokers, so that the process can be killed and paused,
 and nothing else runs while one of them runs. Connections go through the simulated network. A call that cannot be
 simulated raises `NotSimulated`.
-
-Tasks and futures hash by a number instead of their address: a program that loops over a set of tasks, as `asyncio.wait`
-returns it, does so in the same order in each run of a seed.
 """
 
 from __future__ import annotations
@@ -40,21 +37,6 @@ EXECUTOR_S = 0.001
 """Virtual time that a function in an executor takes, beside what it sleeps."""
 
 
-class NumberedTask(asyncio.Task[_T]):
-    """A task that hashes by the order in which futures and tasks of its loop were created."""
-
-    def __init__(self, coro: Any, *, loop: ProcessLoop, **options: Any) -> None:
-        self._number = next(loop.numbers)
-        super().__init__(coro, loop=loop, **options)
-
-    def __hash__(self) -> int:
-        return self._number
-
-
-# Its name appears in the messages and representations of asyncio.
-NumberedTask.__name__ = NumberedTask.__qualname__ = "Task"
-
-
 class ProcessLoop(Current, NetworkCalls, asyncio.AbstractEventLoop):
     """The event loop of one process.
 
@@ -62,7 +44,7 @@ class ProcessLoop(Current, NetworkCalls, asyncio.AbstractEventLoop):
         kernel: the loop that runs the callbacks.
         process: the process to which they belong.
         network: opens connections and listening sockets; None for a process without a network.
-        numbers: the numbers of the tasks and futures of all processes.
+        numbers: the numbers of the sockets and connections of all processes.
         failed: called with each error that asyncio reports and no handler of the process takes, in words.
     """
 
@@ -214,7 +196,7 @@ class ProcessLoop(Current, NetworkCalls, asyncio.AbstractEventLoop):
             if name is None:
                 name = f"Task-{next(self._task_names)}"
             options["context"] = self._context() if context is None else context
-            task = NumberedTask(coro, loop=self, name=str(name), **options)
+            task = asyncio.Task(coro, loop=self, name=str(name), **options)
         self.kernel.keep(task)
         return task
 

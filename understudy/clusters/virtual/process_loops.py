@@ -4,43 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 from understudy.clusters.virtual import blocking
 from understudy.clusters.virtual.current import current_loop
 from understudy.clusters.virtual.main_loop import new_main_loop
-from understudy.clusters.virtual.process_loop import NumberedTask, ProcessLoop
+from understudy.clusters.virtual.process_loop import ProcessLoop
 from understudy.clusters.virtual.refusals import refusal
-from understudy.clusters.virtual.replacement import replace_everywhere, replace_hash
-
-_numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
-"""The numbers of the futures that were hashed, by their addresses."""
+from understudy.clusters.virtual.replacement import replace_everywhere
 
 
 def install() -> None:
-    """Let asyncio make loops of the simulation for a process, and let futures and tasks hash by a number."""
+    """Let asyncio make loops of the simulation for a process."""
     give_loop(asyncio.BaseEventLoop)
     name = "_set_event_loop_policy" if sys.version_info >= (3, 14) else "set_event_loop_policy"
     replace_everywhere(asyncio.events, name, _policy_setter(getattr(asyncio.events, name)))
-    replace_hash(asyncio.Future, _number_of)
-    replace_hash(asyncio.Task, _number_of)
-    # A class in Python has copied the function of its base.
-    asyncio.tasks._GatheringFuture.__hash__ = _number_of  # type: ignore[attr-defined]  # what gather() returns
-
-
-def _number_of(future: Any) -> int:
-    """Hash a future by a number, which it gets when it is first hashed."""
-    loop = future.get_loop()
-    if not isinstance(loop, ProcessLoop) or isinstance(future, NumberedTask):
-        return object.__hash__(future)
-    address = id(future)
-    known = _numbers.get(address)
-    if known is None or known[0]() is not future:
-        reference = weakref.ref(future, lambda _: _numbers.pop(address, None))
-        known = _numbers[address] = (reference, next(loop.numbers))
-    return known[1]
 
 
 def give_loop(owner: Any) -> None:

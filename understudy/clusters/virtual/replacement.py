@@ -19,10 +19,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 _VARARGS, _KEYWORDS = 0x0001, 0x0002
-_HEADER: Final = object.__basicsize__
+HEADER: Final = object.__basicsize__
 """Number of bytes before the first field of an object."""
-_HASH_SLOT: Final = 120
-"""Offset of `tp_hash` in CPython's `PyTypeObject`, on machines of 64 bits."""
 
 
 class _MethodDef(ctypes.Structure):
@@ -40,7 +38,7 @@ class _Function(ctypes.Structure):
     """CPython's `PyCFunctionObject`."""
 
     _fields_ = [
-        ("header", ctypes.c_byte * _HEADER),
+        ("header", ctypes.c_byte * HEADER),
         ("method", ctypes.POINTER(_MethodDef)),
         ("own", ctypes.py_object),
         ("module", ctypes.c_void_p),
@@ -90,7 +88,7 @@ def replace_class_methods(*replaced: tuple[type, str, Callable[..., Any]]) -> No
     # One look at all objects for all methods: it takes as long as many virtual seconds of a run.
     made_before = [
         (each, each.__self__)
-        for each in _all_objects()
+        for each in all_objects()
         if type(each) is types.BuiltinMethodType and isinstance(each.__self__, type)
     ]
     for owner, name, replacement in replaced:
@@ -113,22 +111,6 @@ def replace_everywhere(owner: Any, name: str, replacement: Any) -> None:
 
 
 _KEEP_ORIGINALS: Final = ("understudy.", "multiprocessing.", "_pytest.", "concurrent.futures.process")
-
-
-def replace_hash(owner: type, hash_of: Callable[[Any], int]) -> None:
-    """Let the objects of a class in C hash by a function. It must not raise."""
-    prototype = ctypes.PYFUNCTYPE(ctypes.c_ssize_t, ctypes.py_object)
-    entry = prototype(hash_of)
-    _kept.append(entry)
-    slot = ctypes.c_void_p.from_address(id(owner) + _HASH_SLOT)
-    if ctypes.cast(slot.value or 0, ctypes.c_void_p).value != _hash_pointer():
-        raise RuntimeError(f"{owner!r} does not hash by its address in this version of Python, {sys.version}")
-    slot.value = ctypes.cast(entry, ctypes.c_void_p).value
-
-
-def _hash_pointer() -> int | None:
-    """The address of the function by which objects hash that define no hash of their own."""
-    return ctypes.c_void_p.from_address(id(object) + _HASH_SLOT).value
 
 
 def _bound(replacement: Callable[..., Any], original: Callable[..., Any], *first: Any) -> Callable[..., Any]:
@@ -159,7 +141,7 @@ def _redirect(function: types.BuiltinFunctionType, target: Callable[..., Any]) -
     entry.vectorcall = None
 
 
-def _all_objects() -> list[Any]:
+def all_objects() -> list[Any]:
     """All objects that the garbage collector follows, those that are frozen included."""
     if not gc.get_freeze_count():
         return gc.get_objects()

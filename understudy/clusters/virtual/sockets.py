@@ -82,9 +82,6 @@ class SimulatedSocket(socket.socket):
     _is_open: bool
     """Whether it has a descriptor."""
 
-    def __hash__(self) -> int:
-        return self._number
-
     def __repr__(self) -> str:
         return f"<SimulatedSocket {self._wire or self._listener or 'unconnected'} of {self.loop.process.name}>"
 

@@ -41,7 +41,6 @@ class SimulatedTransport(asyncio.Transport):
         self._socket = sock
         self.set_protocol(protocol)
         self._server = server
-        self._number = next(loop.numbers)
         self._buffer: deque[bytes] = deque()
         self._buffered = 0
         self._high, self._low = HIGH_WATER_BYTES, HIGH_WATER_BYTES // 4
@@ -65,9 +64,6 @@ class SimulatedTransport(asyncio.Transport):
 
     def __repr__(self) -> str:
         return f"<SimulatedTransport to {self._wire.peer}{' closing' if self._is_closing else ''}>"
-
-    def __hash__(self) -> int:
-        return self._number
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         if name == "socket":

@@ -6,6 +6,7 @@ import gc
 import signal
 from multiprocessing.connection import Connection
 
+from understudy.clusters.virtual import hashes
 from understudy.testing.simulated_tests.workers.serving import open_line
 
 
@@ -20,6 +21,8 @@ def main(kind: str, descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Modules leave hardly any garbage while they are loaded. `Line.serve` enables the collector again.
     gc.disable()
+    # Before the test is imported: what its modules make has the same order in sets on every machine.
+    hashes.install()
     connection: Connection[object, object] = Connection(descriptor)
     line = open_line(connection)
     job = connection.recv()

@@ -179,3 +179,18 @@ def test_strings_hash_in_workers_whatever_they_do_in_the_process_that_starts_the
     found = {run(project, "-c", program, PYTHONHASHSEED=seed).stdout for seed in ("1", "2")}
     assert len(found) == 1
     assert "broker-19" in found.pop()
+
+
+def test_objects_that_a_module_makes_while_it_is_imported_hash_by_numbers_in_workers(project: Path) -> None:
+    (project / "order.py").write_text(
+        "import os, random\nfrom understudy.testing import simulated\n\nclass Topic:\n    pass\n\n"
+        "freed = [bytes(size) for size in range(1, 200, 8) for _ in range(200)]\n"
+        "random.Random(os.environ['DISPLACED']).shuffle(freed)\ndel freed[1000:]\n"
+        "topics = [Topic() for _ in range(20)]\nnames = {topic: number for number, topic in enumerate(topics)}\n"
+        "topics = set(topics)\n\n@simulated(seeds=1, faults='none')\n"
+        "async def check(cluster):\n    raise AssertionError(f'{[names[topic] for topic in topics]}')\n"
+    )
+    program = "import order\ntry: order.check()\nexcept AssertionError as error: print(error)"
+    found = {run(project, "-c", program, DISPLACED=displaced).stdout for displaced in ("1", "2", "3")}
+    assert len(found) == 1
+    assert "19" in found.pop()
