@@ -248,6 +248,12 @@ class SimulatedTransport(asyncio.Transport):
     def _call_lost(self, error: Exception | None) -> None:
         try:
             self._protocol.connection_lost(error)
+            if error is not None and isinstance(self._protocol, asyncio.StreamReaderProtocol):
+                # A stream retrieves the exception itself, in its finaliser. If the stream is part of a cycle, the
+                # garbage collector may finalise the future before it, and asyncio then reports the exception.
+                closed: asyncio.Future[None] = self._protocol._closed  # type: ignore[attr-defined]  # as its `__del__`
+                if closed.done() and not closed.cancelled():
+                    closed.exception()
         finally:
             self._wire.close()
             if self._socket is not None:
