@@ -131,6 +131,14 @@ def test_member_records_its_states(records: tuple[Envelope, ...]) -> None:
     assert stable.coordinator > 0
 
 
+def test_member_records_its_commits(records: tuple[Envelope, ...]) -> None:
+    found = of_client(records, "member-1")
+    begun = [each for each in found if isinstance(each, ClientRequestBegan) and each.api == "OffsetCommit"]
+    ended = [each for each in found if isinstance(each, ClientRequestEnded) and each.api == "OffsetCommit"]
+    assert {each.offset for each in begun if each.broker} == {each.offset for each in ended if each.error == "NONE"}
+    assert {(each.group, each.topic, each.partition) for each in ended} == {("readers", "orders", 0)}
+
+
 def test_check_takes_the_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(folder)]) == 0
     assert "no violations" in capsys.readouterr().out

@@ -411,6 +411,10 @@ def _describe_request_begun(data: ClientRequestBegan) -> str:
             return f"finds no leader of {partition}, which it reads from offset {data.offset}"
         case ClientRequestBegan(api="Fetch"):
             return f"begins to read {partition} at {data.broker}, from offset {data.offset}"
+        case ClientRequestBegan(api="OffsetCommit", broker=""):
+            return f"has offset {data.offset} of {partition} to commit, and looks for the coordinator"
+        case ClientRequestBegan(api="OffsetCommit"):
+            return f"begins to commit offset {data.offset} of {partition} at {data.broker}"
         case _:
             return f"asks {data.broker} for metadata"
 
@@ -435,6 +439,8 @@ def _describe_request_ended(data: ClientRequestEnded) -> str:
             return f"is given {_count(data.records, 'record')} of {to}{of_group}{begins}"
         case "Metadata":
             return f"is given {'metadata' if error == 'NONE' else 'no metadata'} by {data.broker}"
+        case "OffsetCommit" if not data.broker:
+            return f"gives up the commit of offset {offset} of {partition}{of_group}: {error or 'no answer'}"
         case _:
             return f"commits offset {offset} of {to}{of_group}: {'stored' if error == 'NONE' else error or 'no answer'}"
 

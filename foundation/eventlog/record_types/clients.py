@@ -39,23 +39,24 @@ class ClientConnection(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class ClientRequestBegan(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a client before it sends a Metadata, or a Produce for a partition, and when it begins to fetch a
-    partition from a broker or from another offset than it has reached. A user's process in a test in virtual time has
-    it for Produce only."""
+    """Written by a client before it sends a Metadata, or a Produce or OffsetCommit for a partition, and when it begins
+    to fetch a partition from a broker or from another offset than it has reached. A user's process in a test in virtual
+    time has it for Produce only."""
 
     api: str
-    """`Metadata`, `Produce` or `Fetch`."""
+    """`Metadata`, `Produce`, `Fetch` or `OffsetCommit`."""
     client_id: str
     """The name that the client gives itself."""
     broker: str
     """The node that the request is for, or its address as long as the client does not know its id; empty if the
-    partition has no leader that the client knows."""
+    partition has no leader, or the group no coordinator, that the client knows."""
     topic: str = ""
     """The topic's name; empty for Metadata."""
     partition: int = -1
     """The partition's number in the topic, from 0; −1 for Metadata."""
     offset: int = -1
-    """Fetch: the offset from which it reads, the client's position; otherwise −1."""
+    """Fetch: the offset from which it reads, the client's position; OffsetCommit: the offset to commit; otherwise
+    −1."""
     records: int = 0
     """Produce: the number of records that wait for an answer; otherwise 0."""
     attempt: int = 0
@@ -75,7 +76,7 @@ class ClientRequestEnded(RecordPayload, frozen=True, kw_only=True, gc=False):
     """The name that the client gives itself."""
     broker: str
     """The node that the request was sent to, as in `ClientRequestBegan`; empty if there was no leader, or if the time
-    of a producer for its delivery is over."""
+    for a Produce or OffsetCommit is over."""
     topic: str
     """The topic's name; empty for Metadata."""
     partition: int
@@ -96,7 +97,7 @@ class ClientRequestEnded(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Fetch: the offset from which the client reads next, its position; −1 in older logs, for the offset after the
     last record."""
     is_sent_again: bool = False
-    """Produce: whether the client will send the records again. Always false in older logs."""
+    """Produce and OffsetCommit: whether the client will send the request again. Always false in older logs."""
 
 
 class MemberTransition(RecordPayload, frozen=True, kw_only=True, gc=False):

@@ -235,6 +235,55 @@ def test_member_shows_its_state_and_a_position_for_each_partition(page: Page, tm
     expect(found).to_have_attribute("title", re.compile("joins group readers, 100 ms.*: NOT_COORDINATOR"))
 
 
+def commit(*, error: str | None = None, broker: str = "broker-3", partition: int = 0, again: bool = False) -> Payload:
+    """The beginning of an OffsetCommit of a partition, or its end with an error."""
+    if error is None:
+        return ClientRequestBegan(
+            api="OffsetCommit", client_id="member-1", broker=broker, topic="orders", partition=partition, offset=8
+        )
+    return ClientRequestEnded(
+        api="OffsetCommit",
+        client_id="member-1",
+        broker=broker,
+        topic="orders",
+        partition=partition,
+        error=error,
+        offset=8,
+        group="readers",
+        is_sent_again=again,
+    )
+
+
+def test_member_shows_its_commit_until_it_is_stored(page: Page, tmp_path: Path) -> None:
+    show(
+        page,
+        tmp_path,
+        ("member-1", member("STABLE")),
+        ("member-1", commit()),
+        ("member-1", commit(partition=1)),
+        ("member-1", commit(error="", again=True)),
+        ("member-1", commit(error="", again=True, partition=1)),
+        ("member-1", commit(broker="")),
+        ("member-1", commit(error="NONE", partition=1, broker="broker-2")),
+        ("member-1", commit(error="NONE", broker="broker-2")),
+    )
+    found = card(page, "member-1")
+    stable = "stable in group readers, generation 2"
+    for seq, line in (
+        (3, re.compile(r"^commit of offset 8 of orders-0 waits at broker 3, 0 \S+$")),
+        (4, "commit of 2 offsets waits at broker 3, 100 ms"),
+        (6, "commit of 2 offsets waits at broker 3, 300 ms: no answer, tries again"),
+        (7, "commit of 2 offsets waits, no coordinator to send to, 400 ms"),
+        (8, "commit of offset 8 of orders-0 waits, no coordinator to send to, 500 ms"),
+    ):
+        go_to(page, "member-1", seq)
+        expect(found.locator(".waits li")).to_have_text([line, stable])
+        expect(found).to_have_attribute("data-waits", "")
+    expect(found).to_have_attribute("title", re.compile("commit of offset 8 of orders-0 waits, no coordinator"))
+    go_to(page, "member-1", 9)
+    expect(found.locator(".waits li")).to_have_text([stable])
+
+
 def test_values_of_the_chosen_partition_are_marked(page: Page, tmp_path: Path) -> None:
     show(page, tmp_path, ("member-1", fetch(7, partition=1)), ("member-1", fetch(5)), ("member-1", member("STABLE")))
     go_to(page, "member-1", 3, show="isr:orders-0")

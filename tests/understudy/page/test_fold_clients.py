@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from tests.foundation.eventlog.lines import Logs
 from tests.understudy.page.folding.fold import fold_all
-from tests.understudy.page.folding.fold_state import ClientPicture, EndedSend, Lookup, Reading, WaitingBatch
+from tests.understudy.page.folding.fold_state import (
+    ClientPicture,
+    EndedSend,
+    Lookup,
+    Reading,
+    WaitingBatch,
+    WaitingCommit,
+)
 from understudy.foundation.eventlog.records import (
     ClientConnection,
     ClientRequestBegan,
@@ -24,7 +31,9 @@ def client_after(*records: Payload) -> ClientPicture:
     return fold_all(read_lines(logs.lines).records).nodes["shop"].clients["shop"]
 
 
-def began(*, api: str = "Produce", broker: str = "broker-1", records: int = 1, attempt: int = 1) -> ClientRequestBegan:
+def began(
+    *, api: str = "Produce", broker: str = "broker-1", records: int = 1, attempt: int = 1, offset: int = 5
+) -> ClientRequestBegan:
     return ClientRequestBegan(
         api=api,
         client_id="shop",
@@ -33,7 +42,7 @@ def began(*, api: str = "Produce", broker: str = "broker-1", records: int = 1, a
         partition=0,
         records=records,
         attempt=attempt,
-        offset=5,
+        offset=offset,
     )
 
 
@@ -119,3 +128,29 @@ def test_a_lookup_ends_with_its_answer() -> None:
     assert client_after(ask).lookup == Lookup(broker="broker-1", since_us=1_000_000, error=None)
     assert client_after(ask, fail).lookup == Lookup(broker="broker-1", since_us=1_000_000, error="")
     assert client_after(ask, fail, ended("NONE", api="Metadata", broker="broker-2")).lookup is None
+
+
+def commits(*records: Payload) -> list[WaitingCommit]:
+    return [client_after(*records).commits["orders"][0]]
+
+
+def test_a_commit_waits_since_its_first_attempt_until_it_is_answered() -> None:
+    ask, moved = began(api="OffsetCommit"), ended("NOT_COORDINATOR", api="OffsetCommit", again=True)
+    assert commits(ask) == [WaitingCommit(offset=5, since_us=1_000_000, broker="broker-1", error=None)]
+    assert commits(ask, moved)[0].error == "NOT_COORDINATOR"
+    looks = began(api="OffsetCommit", broker="")
+    assert commits(ask, moved, looks) == [
+        WaitingCommit(offset=5, since_us=1_000_000, broker="", error="NOT_COORDINATOR")
+    ]
+    found = began(api="OffsetCommit", broker="broker-2")
+    assert commits(ask, moved, looks, found) == [
+        WaitingCommit(offset=5, since_us=1_000_000, broker="broker-2", error=None)
+    ]
+    assert client_after(ask, moved, looks, found, ended("NONE", api="OffsetCommit")).commits == {}
+    assert client_after(ask, moved, ended("", api="OffsetCommit", broker="")).commits == {}
+
+
+def test_a_commit_of_another_offset_is_another_one() -> None:
+    failed = ended("NOT_COORDINATOR", api="OffsetCommit", again=True)
+    (commit,) = commits(began(api="OffsetCommit"), failed, began(api="OffsetCommit", offset=9, broker=""))
+    assert commit == WaitingCommit(offset=9, since_us=1_002_000, broker="", error=None)

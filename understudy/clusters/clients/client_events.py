@@ -6,8 +6,9 @@ no time of the client: nothing here waits, and no answer depends on them.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Hashable
-from typing import Final, NamedTuple, TypeAlias
+from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from understudy.clusters.clients.member_states import MemberMoved
 from understudy.foundation.cluster.errors import Errors
@@ -41,10 +42,13 @@ _LEFT_OUT_MS: Final = 1_000.0
 
 
 class Sending:
-    """What a producer records of one batch, from its first attempt to its end. This one records nothing."""
+    """What a client records of one batch, or of one offset that it commits, from its first attempt to its end.
+
+    This one records nothing.
+    """
 
     def waits(self) -> None:
-        """Note that there is no leader to which the batch can be sent, or no producer id yet."""
+        """Note that there is no leader or coordinator to which it can be sent, or no producer id yet."""
 
     def begins(self, broker: int) -> None:
         """Note that an attempt to send it begins."""
@@ -54,7 +58,7 @@ class Sending:
 
         Args:
             error: Kafka's name of the error; empty if there is no answer.
-            offset: the offset of the first record if it is acknowledged.
+            offset: the offset of the first record if a batch is acknowledged.
         """
 
     def given_up(self) -> None:
@@ -66,6 +70,10 @@ class ClientEvents:
 
     def sending(self, topic_partition: TopicPartition, records: int) -> Sending:
         """Return what records one batch."""
+        return _NO_SENDING
+
+    def committing(self, group: str, topic_partition: TopicPartition, offset: int) -> Sending:
+        """Return what records one offset that is committed."""
         return _NO_SENDING
 
     def connecting(self, broker: int) -> None:
@@ -171,7 +179,10 @@ class EventsOfClient(ClientEvents):
         self._readings: dict[TopicPartition, _Reading] = {}
 
     def sending(self, topic_partition: TopicPartition, records: int) -> Sending:
-        return _SendingOfClient(self, topic_partition, records)
+        return _BatchOfClient(self, topic_partition, records)
+
+    def committing(self, group: str, topic_partition: TopicPartition, offset: int) -> Sending:
+        return _CommitOfClient(self, group, topic_partition, offset)
 
     def connecting(self, broker: int) -> None:
         if self._attempts.begins(("connection", broker)):
@@ -274,67 +285,123 @@ class EventsOfClient(ClientEvents):
         return round(self.clock.monotonic_ms() - began_ms, 3)
 
 
-class _SendingOfClient(Sending):
-    def __init__(self, events: EventsOfClient, topic_partition: TopicPartition, records: int) -> None:
-        self._events = events
-        self._topic, self._partition = topic_partition
-        self._records = records
+class _SendingOfClient(Sending, abc.ABC):
+    """Records of a request that is sent again until it is acknowledged, refused or given up."""
+
+    unavailable: ClassVar[Errors]
+    """Error of what could not be sent before it was given up."""
+
+    def __init__(self, events: EventsOfClient, topic_partition: TopicPartition) -> None:
+        self.events = events
+        self.topic, self.partition = topic_partition
+        self.attempt = 0
         self._attempts = _Attempts(events.clock)
-        self._attempt = 0
         self._broker: str | None = None
         """The broker in the last `ClientRequestBegan`, empty for none."""
         self._error = NOT_ANSWERED
         self._sent_ms = 0.0
 
     def waits(self) -> None:
-        self._error = Errors.LEADER_NOT_AVAILABLE.name
+        self._error = self.unavailable.name
         if self._broker != "":
             self._begin("")
 
     def begins(self, broker: int) -> None:
-        self._attempt += 1
-        self._sent_ms = self._events.clock.monotonic_ms()
+        self.attempt += 1
+        self._sent_ms = self.events.clock.monotonic_ms()
         if self._attempts.begins(node(broker), is_other=self._broker != node(broker)):
             self._begin(node(broker))
-
-    def _begin(self, broker: str) -> None:
-        self._broker = broker
-        self._events.append(
-            ClientRequestBegan(
-                api="Produce",
-                client_id=self._events.client_id,
-                broker=broker,
-                topic=self._topic,
-                partition=self._partition,
-                records=self._records,
-                attempt=max(self._attempt, 1),
-            )
-        )
 
     def ended(self, error: str, *, offset: int = -1, is_sent_again: bool = False) -> None:
         assert self._broker is not None, "an attempt has begun"
         self._error = error
         if self._attempts.ends(self._broker, (error, is_sent_again)):
-            self._end(self._broker, error, offset, is_sent_again)
+            self._end(self._broker, offset, is_sent_again)
 
     def given_up(self) -> None:
-        self._end("", self._error, -1, False)
+        self._end("", -1, False)
 
-    def _end(self, broker: str, error: str, offset: int, is_sent_again: bool) -> None:
-        self._events.append(
-            ClientRequestEnded(
-                api="Produce",
-                client_id=self._events.client_id,
-                broker=broker,
-                topic=self._topic,
-                partition=self._partition,
-                error=error,
-                offset=offset,
-                records=self._records,
-                attempt=max(self._attempt, 1),
-                took_ms=self._events.since(self._sent_ms) if broker else 0.0,
-                is_sent_again=is_sent_again,
-            )
+    def _begin(self, broker: str) -> None:
+        self._broker = broker
+        self.events.append(self.begun(broker))
+
+    def _end(self, broker: str, offset: int, is_sent_again: bool) -> None:
+        took_ms = self.events.since(self._sent_ms) if broker else 0.0
+        self.events.append(self.ending(broker, self._error, offset, took_ms, is_sent_again))
+
+    @abc.abstractmethod
+    def begun(self, broker: str) -> ClientRequestBegan:
+        """Return the record of an attempt that begins."""
+
+    @abc.abstractmethod
+    def ending(self, broker: str, error: str, offset: int, took_ms: float, is_sent_again: bool) -> ClientRequestEnded:
+        """Return the record of an attempt that has ended. The values are the record's."""
+
+
+class _BatchOfClient(_SendingOfClient):
+    unavailable = Errors.LEADER_NOT_AVAILABLE
+
+    def __init__(self, events: EventsOfClient, topic_partition: TopicPartition, records: int) -> None:
+        super().__init__(events, topic_partition)
+        self._records = records
+
+    def begun(self, broker: str) -> ClientRequestBegan:
+        return ClientRequestBegan(
+            api="Produce",
+            client_id=self.events.client_id,
+            broker=broker,
+            topic=self.topic,
+            partition=self.partition,
+            records=self._records,
+            attempt=max(self.attempt, 1),
+        )
+
+    def ending(self, broker: str, error: str, offset: int, took_ms: float, is_sent_again: bool) -> ClientRequestEnded:
+        return ClientRequestEnded(
+            api="Produce",
+            client_id=self.events.client_id,
+            broker=broker,
+            topic=self.topic,
+            partition=self.partition,
+            error=error,
+            offset=offset,
+            records=self._records,
+            attempt=max(self.attempt, 1),
+            took_ms=took_ms,
+            is_sent_again=is_sent_again,
+        )
+
+
+class _CommitOfClient(_SendingOfClient):
+    unavailable = Errors.COORDINATOR_NOT_AVAILABLE
+
+    def __init__(self, events: EventsOfClient, group: str, topic_partition: TopicPartition, offset: int) -> None:
+        super().__init__(events, topic_partition)
+        self._group = group
+        self._offset = offset
+
+    def begun(self, broker: str) -> ClientRequestBegan:
+        return ClientRequestBegan(
+            api="OffsetCommit",
+            client_id=self.events.client_id,
+            broker=broker,
+            topic=self.topic,
+            partition=self.partition,
+            offset=self._offset,
+        )
+
+    def ending(self, broker: str, error: str, offset: int, took_ms: float, is_sent_again: bool) -> ClientRequestEnded:
+        return ClientRequestEnded(
+            api="OffsetCommit",
+            client_id=self.events.client_id,
+            broker=broker,
+            topic=self.topic,
+            partition=self.partition,
+            error=error,
+            offset=self._offset,
+            group=self._group,
+            took_ms=took_ms,
+            is_sent_again=is_sent_again,
         )
 
 

@@ -26,10 +26,12 @@ class CoordinatorLink:
 
     Attributes:
         coordinator: the broker id of the coordinator; None if it is not known.
+        events: what the client records of its requests.
     """
 
     def __init__(self, connections: Connections, group_id: str) -> None:
         self._connections = connections
+        self.events = connections.events
         self.coordinator: int | None = None
         self.group_id = group_id
 
@@ -49,11 +51,16 @@ class CoordinatorLink:
             ConnectionFailed: the coordinator does not accept a connection; nothing was sent.
             ConnectionLost, RequestTimedOut, MalformedMessage: there is no answer that can be read.
         """
-        if self.coordinator is None:
-            self.coordinator = await self._find()
-        return await self._connections.ask(self.coordinator, request, version, response, wait_ms=wait_ms)
+        coordinator = await self.find()
+        return await self._connections.ask(coordinator, request, version, response, wait_ms=wait_ms)
 
-    async def _find(self) -> int:
+    async def find(self) -> int:
+        """Return the broker id of the coordinator, which is looked up if it is not known. Raises as `ask` does."""
+        if self.coordinator is None:
+            self.coordinator = await self._look_up()
+        return self.coordinator
+
+    async def _look_up(self) -> int:
         broker = await self._connections.any_broker()
         request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=(self.group_id,))
         answer = await self._connections.ask(broker, request, FIND_COORDINATOR_VERSION, FindCoordinatorResponse)

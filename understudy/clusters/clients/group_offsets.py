@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
+from understudy.clusters.clients.client_events import NOT_ANSWERED, Sending
 from understudy.clusters.clients.connections import NO_ANSWER, NOT_SENT, NoLeader
 from understudy.clusters.clients.group_coordinator_link import MOVED, CoordinatorLink, GroupError
 from understudy.clusters.clients.group_requests import offset_commit_request
@@ -73,10 +74,15 @@ class GroupOffsetsClient:
         generation, member_id, _ = self._identity()
         left = dict.fromkeys(offsets, Errors.NETWORK_EXCEPTION)
         outcomes = dict.fromkeys(offsets, DeliveryOutcome.REFUSED)
+        committing = {
+            each: self._link.events.committing(self._link.group_id, each, offset) for each, offset in offsets.items()
+        }
         remaining = set(offsets)
         while remaining and self._clock.monotonic_ms() < began_ms + self._timeout_ms:
             try:
-                errors = await self._send_commit({each: offsets[each] for each in offsets if each in remaining})
+                errors = await self._send_commit(
+                    {each: offsets[each] for each in offsets if each in remaining}, committing
+                )
             except (NoLeader, GroupError, *NOT_SENT, *NO_ANSWER) as failure:
                 self._link.forget()
                 if isinstance(failure, NO_ANSWER):
@@ -92,9 +98,12 @@ class GroupOffsetsClient:
                         outcomes[partition] = DeliveryOutcome.UNKNOWN
                     if error in _MOVED:
                         self._link.forget()
+                    committing[partition].ended(error.name, is_sent_again=error in _TRY_AGAIN)
                 remaining = {each for each in remaining if left.get(each) in _TRY_AGAIN}
             if remaining:
                 await asyncio.sleep(self._backoff_ms / 1000)
+        for partition in sorted(remaining):
+            committing[partition].given_up()
         self._note(CommitEnded(began_ms, self._clock.monotonic_ms(), generation, member_id, dict(offsets), outcomes))
         return list(left.values())
 
@@ -116,7 +125,23 @@ class GroupOffsetsClient:
             await asyncio.sleep(self._backoff_ms / 1000)
         return None
 
-    async def _send_commit(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Errors]:
+    async def _send_commit(
+        self, offsets: Mapping[TopicPartition, int], committing: Mapping[TopicPartition, Sending]
+    ) -> dict[TopicPartition, Errors]:
+        if self._link.coordinator is None:
+            for partition in offsets:
+                committing[partition].waits()
+        coordinator = await self._link.find()
+        for partition in offsets:
+            committing[partition].begins(coordinator)
+        try:
+            return await self._ask_commit(offsets)
+        except (NoLeader, *NOT_SENT, *NO_ANSWER):
+            for partition in offsets:
+                committing[partition].ended(NOT_ANSWERED, is_sent_again=True)
+            raise
+
+    async def _ask_commit(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Errors]:
         generation, member_id, instance_id = self._identity()
         request = offset_commit_request(
             self._link.group_id, offsets, generation=generation, member_id=member_id, instance_id=instance_id

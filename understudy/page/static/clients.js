@@ -166,6 +166,7 @@ function factsOfClient(client, chosen, us) {
   const lines = [
     ...shown,
     ...(more > 0 ? [{ key: "more", text: `and records for ${count(more, "more partition")}`, isUrgent: true }] : []),
+    ...commitLines(client, chosen, us),
     ...connectionLines(client, us),
     ...lookupLines(client, us),
     ...[...client.groups].map(([group, membership]) => memberLine(group, membership, us)),
@@ -203,16 +204,36 @@ function waitsFor({ name, value: batches, isChosen }, us) {
   const records = batches.length === 1 && Number.isInteger(oldest.records)
     ? `${count(oldest.records, "record")} ${oldest.records === 1 ? "waits" : "wait"}`
     : `${count(batches.length, "batch")} wait`;
-  const at = oldest.broker === "" ? ", no leader to send to" : ` at ${nodeName(oldest.broker)}`;
   const attempt = oldest.attempt > 1 ? `, attempt ${oldest.attempt}` : "";
-  const failed = oldest.broker === "" || isSent(oldest) ? "" : `: ${oldest.error || "no answer"}, tries again`;
-  const text = `${records} for ${name}${at}, ${duration(us - oldest.since_us)}${attempt}${failed}`;
+  const text = `${records} for ${name}${whereTo(oldest, "leader")}, ${duration(us - oldest.since_us)}${attempt}`
+    + failureOf(oldest);
   return { key: `waits ${name}`, text, isUrgent: true, isChosen };
+}
+
+function whereTo({ broker }, receiver) {
+  return broker === "" ? `, no ${receiver} to send to` : ` at ${nodeName(broker)}`;
+}
+
+function failureOf(request) {
+  return request.broker === "" || isSent(request) ? "" : `: ${request.error || "no answer"}, tries again`;
+}
+
+/** The offsets whose commit waits for an answer. A member commits those of all its partitions in one request. */
+function commitLines({ commits }, chosen, us) {
+  const waiting = [...partitionsOf(commits, chosen)];
+  if (waiting.length === 0) return [];
+  const oldest = waiting.reduce((one, other) => (other.value.since_us < one.value.since_us ? other : one)).value;
+  const offsets = waiting.map(({ name, value }) => `offset ${value.offset} of ${name}`);
+  const end = `waits${whereTo(oldest, "coordinator")}, ${duration(us - oldest.since_us)}${failureOf(oldest)}`;
+  const text = `commit of ${offsets.length === 1 ? offsets[0] : count(offsets.length, "offset")} ${end}`;
+  const title = `commit of ${offsets.join(", ")} ${end}`;
+  return [{ key: "commit", text, title, isUrgent: true, isChosen: waiting.some(({ isChosen }) => isChosen) }];
 }
 
 /** A connection that is being tried, or has failed and is still needed. */
 function connectionLines(client, us) {
   const needed = new Set([...client.groups].map(([, { coordinator }]) => `broker-${coordinator}`));
+  for (const { value } of partitionsOf(client.commits, null)) needed.add(value.broker);
   for (const { value } of partitionsOf(client.reads, null)) needed.add(value.broker);
   for (const { value } of partitionsOf(client.waiting, null)) value.forEach(({ broker }) => needed.add(broker));
   return [...client.connections]

@@ -2,7 +2,7 @@
  * The clients of a process as `#fold` follows them, by their own records: a part of `#fold`, in Python
  * `tests/understudy/page/folding/fold_clients.py`.
  *
- * A client is never changed but replaced, and so is each of its batches.
+ * A client is never changed but replaced, and so is each of its batches and commits.
  */
 
 import { less, writable } from "#state";
@@ -10,8 +10,8 @@ import { Table, TopicTable } from "#tables";
 
 function newClient({ owner }) {
   return {
-    waiting: new TopicTable(owner), sent: new TopicTable(owner), reads: new TopicTable(owner), lookup: null,
-    connections: new Table(owner), groups: new Table(owner),
+    waiting: new TopicTable(owner), sent: new TopicTable(owner), reads: new TopicTable(owner),
+    commits: new TopicTable(owner), lookup: null, connections: new Table(owner), groups: new Table(owner),
   };
 }
 
@@ -55,8 +55,12 @@ export function memberTransition(state, node, data, [us]) {
   });
 }
 
-const BEGAN = new Map(Object.entries({ Produce: sendBegan, Fetch: readBegan, Metadata: lookupBegan }));
-const ENDED = new Map(Object.entries({ Produce: sendEnded, Fetch: readEnded, Metadata: lookupEnded }));
+const BEGAN = new Map(Object.entries({
+  Produce: sendBegan, Fetch: readBegan, OffsetCommit: commitBegan, Metadata: lookupBegan,
+}));
+const ENDED = new Map(Object.entries({
+  Produce: sendEnded, Fetch: readEnded, OffsetCommit: commitEnded, Metadata: lookupEnded,
+}));
 
 /** Adds a `ClientRequestBegan`. */
 export function clientRequestBegan(state, node, data, [us]) {
@@ -95,9 +99,25 @@ function sendEnded(state, { waiting, sent }, data) {
   };
 }
 
-/** Whether an attempt to send a batch is under way. */
-export function isSent(batch) {
-  return batch.broker !== "" && batch.error === null;
+/** Whether an attempt to send a batch, or to commit an offset, is under way. */
+export function isSent({ broker, error }) {
+  return broker !== "" && error === null;
+}
+
+// ------------------------------------------------------------------ offsets that are committed
+
+function commitBegan(state, { commits }, data, us) {
+  const known = commits.at(data.topic, String(data.partition));
+  const again = known?.offset === data.offset ? known : undefined;
+  const error = data.broker === "" ? again?.error ?? null : null;
+  const commit = { offset: data.offset, since_us: again?.since_us ?? us, broker: data.broker, error };
+  return { commits: put(state, commits, data, commit) };
+}
+
+function commitEnded(state, { commits }, data) {
+  const known = commits.at(data.topic, String(data.partition));
+  const left = data.is_sent_again && known !== undefined ? { ...known, error: data.error } : undefined;
+  return { commits: put(state, commits, data, left) };
 }
 
 // ------------------------------------------------------------------ records that are read, and metadata

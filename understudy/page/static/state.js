@@ -147,6 +147,7 @@ function clientDocument(client) {
     waiting: topics(client.waiting),
     sent: topics(client.sent),
     reads: topics(client.reads),
+    commits: topics(client.commits),
     connections: plain(client.connections),
     groups: plain(client.groups),
   };

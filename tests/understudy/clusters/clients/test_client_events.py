@@ -125,6 +125,54 @@ def test_an_attempt_at_another_broker_is_always_written() -> None:
     assert brokers == ["broker-1", "broker-2", "broker-1"]
 
 
+def test_an_offset_is_written_while_its_commit_waits() -> None:
+    client = Client()
+    commit = client.events.committing("readers", PARTITION, 12)
+    commit.waits()
+    commit.begins(3)
+    commit.ended("NOT_COORDINATOR", is_sent_again=True)
+    commit.waits()
+    for _ in range(5):
+        commit.begins(2)
+        commit.ended("COORDINATOR_LOAD_IN_PROGRESS", is_sent_again=True)
+    commit.begins(2)
+    commit.ended("NONE")
+    looks = "has offset 12 of orders-0 to commit, and looks for the coordinator"
+    assert client.sentences == [
+        looks,
+        "begins to commit offset 12 of orders-0 at broker-3",
+        "commits offset 12 of orders-0 at broker-3 for group readers: NOT_COORDINATOR",
+        looks,
+        "begins to commit offset 12 of orders-0 at broker-2",
+        "commits offset 12 of orders-0 at broker-2 for group readers: COORDINATOR_LOAD_IN_PROGRESS",
+        "commits offset 12 of orders-0 at broker-2 for group readers: stored",
+    ]
+    assert client.written[0] == ClientRequestBegan(
+        api="OffsetCommit", client_id="client-1", broker="", topic="orders", partition=0, offset=12
+    )
+    assert client.written[2] == ClientRequestEnded(
+        api="OffsetCommit",
+        client_id="client-1",
+        broker="broker-3",
+        topic="orders",
+        partition=0,
+        error="NOT_COORDINATOR",
+        offset=12,
+        group="readers",
+        is_sent_again=True,
+    )
+
+
+def test_a_commit_without_a_coordinator_is_given_up() -> None:
+    client = Client()
+    commit = client.events.committing("readers", PARTITION, 12)
+    commit.waits()
+    commit.given_up()
+    assert client.sentences[-1] == (
+        "gives up the commit of offset 12 of orders-0 for group readers: COORDINATOR_NOT_AVAILABLE"
+    )
+
+
 def test_connections_that_fail_again_are_written_once_a_second() -> None:
     client = Client()
     for after_ms in (0, 100, 100, 900):

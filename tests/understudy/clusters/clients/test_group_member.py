@@ -16,6 +16,7 @@ from understudy.clusters.clients.assignors.protocol import (
     encode_subscription,
 )
 from understudy.clusters.clients.assignors.subscriptions import Subscription
+from understudy.clusters.clients.client_events import NO_EVENTS, ClientEvents, Sending
 from understudy.clusters.clients.connections import Connections, TopicsDescribed
 from understudy.clusters.clients.group_member import GroupMember, MemberRefused, MemberSettings
 from understudy.clusters.clients.member_events import (
@@ -71,6 +72,7 @@ class Script(Connections):
 
     def __init__(self, answers: Iterable[Message | Exception], partitions: int = 4) -> None:
         self.answers = deque(answers)
+        self.events = NO_EVENTS
         self.asked: list[tuple[int, Message]] = []
         self.partitions = partitions
 
@@ -415,6 +417,91 @@ def test_commit_sends_only_what_is_not_decided_again() -> None:
     assert run(story())
     second = all_of.script.requests(OffsetCommitRequest)[1].topics[0].partitions
     assert [(each.partition_index, each.committed_offset) for each in second] == [(1, 8)]
+
+
+def ignore(event: MemberEvent) -> None:
+    """Take no note."""
+
+
+class SentCommit(Sending):
+    """Notes what a member says of one offset that it commits."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def waits(self) -> None:
+        self.notes.append("waits")
+
+    def begins(self, broker: int) -> None:
+        self.notes.append(f"begins {broker}")
+
+    def ended(self, error: str, *, offset: int = -1, is_sent_again: bool = False) -> None:
+        self.notes.append(f"{error or 'no answer'}{', again' if is_sent_again else ''}")
+
+    def given_up(self) -> None:
+        self.notes.append("given up")
+
+
+class CommitEvents(ClientEvents):
+    """Notes the commits of a member, by partition and offset."""
+
+    def __init__(self) -> None:
+        self.commits: dict[tuple[TopicPartition, int], SentCommit] = {}
+
+    def committing(self, group: str, topic_partition: TopicPartition, offset: int) -> Sending:
+        return self.commits.setdefault((topic_partition, offset), SentCommit())
+
+
+@pytest.mark.parametrize(
+    ("answers", "notes"),
+    [
+        ([committed()], ["begins 1", "UNKNOWN_SERVER_ERROR"]),
+        (
+            [committed(Errors.NOT_COORDINATOR), committed(Errors.NONE)],
+            ["begins 1", "NOT_COORDINATOR, again", "waits", "begins 1", "NONE"],
+        ),
+        (
+            [ConnectionFailed("refused"), committed(Errors.COORDINATOR_LOAD_IN_PROGRESS), committed(Errors.NONE)],
+            [
+                *("begins 1", "no answer, again", "waits"),
+                *("begins 1", "COORDINATOR_LOAD_IN_PROGRESS, again", "begins 1", "NONE"),
+            ],
+        ),
+        ([committed(Errors.ILLEGAL_GENERATION)], ["begins 1", "ILLEGAL_GENERATION"]),
+    ],
+)
+def test_each_attempt_to_commit_an_offset_is_recorded(answers: list[Message | Exception], notes: list[str]) -> None:
+    all_of = Fixture(joined(), synced(T[0]), *answers)
+    events = all_of.script.events = CommitEvents()
+    all_of.member = GroupMember(
+        all_of.script, all_of.clock, MemberSettings(group_id="g", topics=("t",), backoff_ms=0), ignore
+    )
+
+    async def story() -> None:
+        await all_of.member.join()
+        await all_of.member.commit({T[0]: 7})
+
+    run(story())
+    assert {key: commit.notes for key, commit in events.commits.items()} == {(T[0], 7): notes}
+
+
+def test_a_commit_that_finds_no_time_is_recorded_as_given_up() -> None:
+    all_of = Fixture(joined(), synced(T[0]), *[committed(Errors.NOT_COORDINATOR)] * 500)
+    events = all_of.script.events = CommitEvents()
+    all_of.member = GroupMember(
+        all_of.script,
+        all_of.clock,
+        MemberSettings(group_id="g", topics=("t",), backoff_ms=0, request_timeout_ms=500),
+        ignore,
+    )
+
+    async def story() -> None:
+        await all_of.member.join()
+        await all_of.member.commit({T[0]: 7})
+
+    run(story())
+    (commit,) = events.commits.values()
+    assert commit.notes[-2:] == ["NOT_COORDINATOR, again", "given up"]
 
 
 @pytest.mark.parametrize("offset", [-1, 1 << 63])

@@ -14,6 +14,7 @@ from tests.understudy.page.folding.fold_state import (
     NodePicture,
     Reading,
     WaitingBatch,
+    WaitingCommit,
     changed,
     value_of,
     with_entry,
@@ -51,6 +52,10 @@ def _client_after(client: ClientPicture, data: _ClientRecord, us: int) -> Client
             return replace(client, reads=changed(client.reads, [(data.topic, data.partition, reading)]))
         case ClientRequestEnded(api="Fetch"):
             return _read(client, data)
+        case ClientRequestBegan(api="OffsetCommit"):
+            return _commit_began(client, data, us)
+        case ClientRequestEnded(api="OffsetCommit"):
+            return _commit_ended(client, data)
         case ClientRequestBegan(api="Metadata"):
             return replace(client, lookup=Lookup(broker=data.broker, since_us=us, error=None))
         case ClientRequestEnded(api="Metadata"):
@@ -123,6 +128,24 @@ def _read(client: ClientPicture, data: ClientRequestEnded) -> ClientPicture:
     if data.next_offset >= 0:
         reading = replace(reading, position=data.next_offset)
     return replace(client, reads=changed(client.reads, [(data.topic, data.partition, reading)]))
+
+
+def _commit_began(client: ClientPicture, data: ClientRequestBegan, us: int) -> ClientPicture:
+    known = value_of(client.commits, data.topic, data.partition)
+    is_again = known is not None and known.offset == data.offset
+    commit = WaitingCommit(
+        offset=data.offset,
+        since_us=known.since_us if known is not None and is_again else us,
+        broker=data.broker,
+        error=known.error if known is not None and is_again and data.broker == "" else None,
+    )
+    return replace(client, commits=changed(client.commits, [(data.topic, data.partition, commit)]))
+
+
+def _commit_ended(client: ClientPicture, data: ClientRequestEnded) -> ClientPicture:
+    known = value_of(client.commits, data.topic, data.partition)
+    left = replace(known, error=data.error) if known is not None and data.is_sent_again else None
+    return replace(client, commits=changed(client.commits, [(data.topic, data.partition, left)]))
 
 
 def _looked_up(client: ClientPicture, data: ClientRequestEnded, us: int) -> ClientPicture:

@@ -186,6 +186,19 @@ class EndedSend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingCommit:
+    """An offset that a client commits, and has not seen the end of."""
+
+    offset: int
+    since_us: int
+    """When its first attempt began."""
+    broker: str
+    """Empty if its coordinator has to be found."""
+    error: str | None
+    """As in `WaitingBatch`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """A partition that a client reads."""
 
@@ -237,6 +250,7 @@ class ClientPicture:
     """The oldest batch first."""
     sent: Topics[EndedSend] = field(default_factory=_nothing)
     reads: Topics[Reading] = field(default_factory=_nothing)
+    commits: Topics[WaitingCommit] = field(default_factory=_nothing)
     lookup: Lookup | None = None
     connections: Mapping[str, ClientConnectionPicture] = field(default_factory=_nothing)
     """By the broker's node."""
