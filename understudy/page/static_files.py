@@ -26,6 +26,7 @@ INDEX: Final = "index.html"
 LESSON: Final = "lesson.html"
 IMPORT_MAP: Final = '<script type="importmap"></script>'
 _NAME: Final = re.compile(r"[a-z0-9_]{1,64}\.(?:js|css|svg)")
+_ICON: Final = re.compile(r'<link rel="icon" href="data:image/svg[^"]+">')
 _INLINE_SCRIPT: Final = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
 _RUN: Final = ('type="importmap"', 'type="module"')
 _IMPORT: Final = re.compile(r'^\s*(?:import|export|\}).*"#(\w+)";$', re.MULTILINE)
@@ -33,6 +34,13 @@ _STYLE: Final = re.compile(r"<style[^>]*>(.*?)</style>", re.DOTALL)
 _STYLE_SHEET: Final = re.compile(
     r'<link rel="stylesheet" href="/static/(?P<name>[a-z0-9_]+\.css)"(?P<attributes>[^>/]*)/?>'
 )
+
+
+def icon() -> str:
+    """Return the HTML element that links the icon of all pages. It contains the icon."""
+    [found] = _ICON.findall((FOLDER / INDEX).read_text(encoding="utf-8"))
+    assert isinstance(found, str)
+    return found
 
 
 def read_static(name: str) -> bytes | None:

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
-from understudy.page.static_files import FOLDER, IMPORT_MAP, LESSON, modules, page_in_one_file, read_static, served_page
+from understudy.page.classroom import phone_app
+from understudy.page.static_files import (
+    FOLDER,
+    IMPORT_MAP,
+    LESSON,
+    icon,
+    modules,
+    page_in_one_file,
+    read_static,
+    served_page,
+)
 
 NOTICE = (FOLDER / "NOTICE").read_text()
 OURS = "are this project's own"
@@ -71,3 +84,12 @@ def test_one_file_has_everything_and_may_connect_to_nothing() -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "../app.py", "NOTICE", "index.html", "a" * 100 + ".js", "source.js\n"])
 def test_no_other_file_is_read(name: str) -> None:
     assert read_static(name) is None
+
+
+def test_each_page_contains_the_same_icon() -> None:
+    [address] = re.findall(r'href="data:image/svg\+xml,([^"]+)"', icon())
+    assert ET.fromstring(unquote(address)).tag == "{http://www.w3.org/2000/svg}svg"
+    pages = [*FOLDER.glob("*.html"), *Path(phone_app.__file__).parent.glob("static/*.html")]
+    assert len(pages) == 3
+    assert [path.name for path in pages if icon() not in path.read_text(encoding="utf-8")] == []
+    assert icon() in page_in_one_file()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from understudy.page.export import lesson_elements_of
-from understudy.page.static_files import linked_lesson_page, linked_style_sheets
+from understudy.page.static_files import icon, linked_lesson_page, linked_style_sheets
 
 CONTENTS: Final = "understudy-lessons.txt"
 """The file that lists the files of the site, one a line. Only those are ever replaced."""
@@ -70,7 +70,7 @@ class LessonSite:
         self._shown: list[SiteLesson] = []
         self._shared: dict[str, bytes] = {}
         self._page = linked_lesson_page(_SCRIPT, self._share)
-        self._head = linked_style_sheets(_HEAD, self._share)
+        self._head = linked_style_sheets(_HEAD.replace("</head>", f"{icon()}\n</head>"), self._share)
         self._files = {INDEX, *(f"{name}.html" for name in names), *self._shared}
         self._check()
         (folder / SHARED).mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,6 @@ _HEAD: Final = """<!doctype html>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'self' file:; img-src data:">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Lessons · Understudy</title>
-<link rel="icon" href="data:,">
 <link rel="stylesheet" href="/static/page.css">
 <link rel="stylesheet" href="/static/dark.css" media="(prefers-color-scheme: dark)">
 <link rel="stylesheet" href="/static/lesson_site.css">
