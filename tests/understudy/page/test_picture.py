@@ -254,3 +254,23 @@ def test_twelve_brokers_have_narrow_columns_on_any_screen(page: Page, tmp_path: 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     expect(page.locator(".broker")).to_have_count(12)
     assert page.locator(".broker").evaluate_all("(all) => all.every((each) => each.scrollWidth <= each.clientWidth)")
+
+
+HEIGHTS = """() => Object.fromEntries(Object.entries({
+  "plot": ".replica text.end", "high watermark": ".watermark text", "request": ".api", "epoch": ".mark .sign",
+  "column": ".metadata", "strips": "#strips",
+}).map(([name, selector]) => [name, document.querySelector(selector).getBoundingClientRect().height]))"""
+
+
+def test_what_scripts_draw_grows_with_the_type_of_the_page(page: Page, file: Path) -> None:
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    open_at_end(page, file.as_uri() + "#partition=orders/0")
+    page.locator("#all-strips").click()
+    drawn(page)
+    usual = page.evaluate(HEIGHTS)
+    open_at_end(page, file.as_uri() + "?present#partition=orders/0")
+    larger = page.evaluate(HEIGHTS)
+    grown = {name: larger[name] / usual[name] for name in usual}
+    column = grown.pop("column")
+    assert column > 1.2
+    assert grown == pytest.approx(dict.fromkeys(grown, 1.5), rel=0.03)

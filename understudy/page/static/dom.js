@@ -141,17 +141,18 @@ export function byId(id) {
 /**
  * Clear a canvas that fills its parent, at the resolution of the screen.
  * @param {HTMLCanvasElement} canvas
- * @returns {{context: CanvasRenderingContext2D, width: number, height: number}} sizes in CSS pixels
+ * @param {number} scale how many CSS pixels a unit of the drawing has
+ * @returns {{context: CanvasRenderingContext2D, width: number, height: number}} sizes in units
  */
-export function sized(canvas) {
-  return cleared(canvas, canvas.clientWidth, canvas.clientHeight);
+export function sized(canvas, scale = 1) {
+  return cleared(canvas, canvas.clientWidth / scale, canvas.clientHeight / scale, scale);
 }
 
 /**
- * Clear a canvas of a size in CSS pixels, at the resolution of the screen; the rest is as in `sized`.
+ * Clear a canvas of a size in units, at the resolution of the screen; the rest is as in `sized`.
  */
-export function cleared(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
+export function cleared(canvas, width, height, scale = 1) {
+  const ratio = (window.devicePixelRatio || 1) * scale;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -165,4 +166,9 @@ export function cleared(canvas, width, height) {
 /** The value of a CSS custom property, so that canvases have the colours of the theme. */
 export function themeColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** Return how much larger the type of the page is than usual: the property `--type` of page.css, 1 without that. */
+export function typeScale() {
+  return Number(themeColour("--type")) || 1;
 }

@@ -1,7 +1,7 @@
 /** The replicas of the chosen partition as upright logs: one height is one offset in every column. */
 
 import { LEADERSHIP, integer } from "#fold";
-import { byId, explain, s, setAttribute, setPhrase, setText } from "#dom";
+import { byId, explain, s, setAttribute, setPhrase, setText, typeScale } from "#dom";
 import { nodeName, relative } from "#words";
 
 /** How many offsets the axis has at least, and at most if nothing was cut away below them. */
@@ -20,6 +20,8 @@ const GHOST_US = 8_000_000;
 const EPOCH_COLOURS = 6;
 /** The height of a line of text. */
 const LINE = 14;
+/** The least height of a block with a text in it. */
+const LETTERS = 13;
 /** The bar of a log, in per cent of its column. */
 const BAR = { left: 34, width: 30 };
 /** How much of a group's name a mark shows. */
@@ -27,25 +29,29 @@ const MOST_LETTERS = 7;
 
 /**
  * Draws the logs of a partition into the columns of `ClusterView`, and its leadership among the znodes. The plots are
- * as high as the page lets their row be; `catalogue` says whether the run has records of logs.
+ * as high as the page lets their row be.
  */
 export class LogsView {
-  constructor(catalogue) {
+  /**
+   * @param {Catalogue} catalogue says whether the run has records of logs
+   * @param {function(): void} onHeight is called when the row has another height; the page is to be drawn again
+   */
+  constructor(catalogue, onHeight) {
     this._catalogue = catalogue;
+    this._onHeight = onHeight;
     this._isr = byId("isr");
     this._brokers = byId("brokers");
     this._height = HEIGHT;
     this._measured = null;
-    this._drawAgain = () => {};
     this._sizes = new ResizeObserver(() => this._measure());
   }
 
-  /** Draw the logs as high as their row has become. All plots stand in one row. */
+  /** Take the height that the row has now. All plots stand in one row. */
   _measure() {
-    const height = Math.floor(this._measured.clientHeight);
+    const height = Math.floor(this._measured.clientHeight / typeScale());
     if (height > 0 && height !== this._height) {
       this._height = height;
-      this._drawAgain();
+      this._onHeight();
     }
   }
 
@@ -68,12 +74,7 @@ export class LogsView {
    * @param {Object[]} committed the committed offsets of groups in this partition (`GroupsView`)
    */
   draw(state, chosen, us, completeness, cluster, committed = []) {
-    this._drawAgain = () => this._draw(state, chosen, us, completeness, cluster, committed);
     this._observe(this._brokers.querySelector(".plot"));
-    this._drawAgain();
-  }
-
-  _draw(state, chosen, us, completeness, cluster, committed) {
     const written = chosen === null ? undefined : state.partitions.at(...chosen);
     drawLeadership(this._isr, chosen, written);
     const replicas = chosen === null ? [] : replicasOf(state, chosen, cluster.columns);
@@ -220,26 +221,26 @@ function bars(about, height) {
   const { from, to, log } = about;
   const each = (height - ABOVE - BELOW) / (to - from);
   const y = (offset) => height - BELOW - (Math.min(Math.max(offset, from), to) - from) * each;
+  const { lines, numbers } = axis(about, y, height);
   return [
-    ...axis(about, y, height), ...blocks(about, y, each), ...ghostOf(about, y), ...across(about, y),
-    ...watermark(about, y),
+    ...lines, ...blocks(about, y, each), ...ghostOf(about, y), ...across(about, y), ...watermark(about, y), ...numbers,
     s("text", { class: "end", x: `${BAR.left + BAR.width / 2}%`, y: y(Math.max(log.end, about.ghost?.end ?? 0)) - 4 },
       log.end < from ? `▾ ${log.end}` : String(log.end)),
   ];
 }
 
-/** Lines at round offsets, with numbers in the first column. */
+/** Lines at round offsets, and numbers of these in the first column. */
 function axis({ from, to, isFirst }, y, height) {
   const most = Math.max(1, Math.min(MOST_LABELS, (height - ABOVE - BELOW) / LABEL));
   const step = roundStep((to - from) / most);
-  const parts = [];
+  const [lines, numbers] = [[], []];
   for (let offset = Math.ceil(from / step) * step; offset <= to; offset += step) {
-    parts.push(s("line", { class: "axis", x1: "-8", x2: "100%", y1: y(offset), y2: y(offset) }));
+    lines.push(s("line", { class: "axis", x1: "-8", x2: "100%", y1: y(offset), y2: y(offset) }));
     if (isFirst) {
-      parts.push(s("text", { class: "axis", x: 0, y: y(offset) + 4 }, String(offset)));
+      numbers.push(s("text", { class: "axis", x: 0, y: y(offset) + 4 }, String(offset)));
     }
   }
-  return parts;
+  return { lines, numbers };
 }
 
 /** The smallest of 1, 2, 5, 10 … that is not below a number. */
@@ -264,15 +265,22 @@ function blocks({ from, log }, y, each) {
     for (let line = bottom + 1; each >= 5 && line < top; line += 1) {
       parts.push(s("line", { class: "tick", x1: place.x, x2: `${BAR.left + BAR.width}%`, y1: y(line), y2: y(line) }));
     }
-    if (size >= 13) {
-      const x = `${BAR.left + BAR.width / 2}%`;
-      parts.push(s("text", { class: "epoch", x, y: y(bottom) - size / 2 + 4 }, `e${epoch}`));
+    const middle = clearMiddle(y(top), y(bottom), log.highWatermark === null ? Infinity : y(log.highWatermark));
+    if (middle !== null) {
+      parts.push(s("text", { class: "epoch", x: `${BAR.left + BAR.width / 2}%`, y: middle + 4 }, `e${epoch}`));
     }
   });
   if (log.start < from && log.end > from) {
     parts.push(s("line", { class: "torn", x1: place.x, x2: `${BAR.left + BAR.width}%`, y1: y(from), y2: y(from) }));
   }
   return parts;
+}
+
+/** The middle of a block, or of its larger part beside the line of a high watermark; null without room for a text. */
+function clearMiddle(top, bottom, line) {
+  const parts = Math.abs((top + bottom) / 2 - line) < LETTERS / 2 ? [[top, line], [line, bottom]] : [[top, bottom]];
+  const [from, to] = parts.reduce((one, other) => (other[1] - other[0] > one[1] - one[0] ? other : one));
+  return to - from < LETTERS ? null : (from + to) / 2;
 }
 
 /** What the last truncation has removed: above the log or, as far as the log has grown again, beside it. */
@@ -300,9 +308,10 @@ function across({ acknowledged, isFirst, committed, written, node, from, log }, 
     const at = y(acknowledged);
     parts.push(s("line", { class: "acknowledged", x1: -14, x2: "100%", y1: at, y2: at }));
     if (isFirst) {
-      const isNear = log.highWatermark !== null && Math.abs(y(log.highWatermark) - at) < LINE;
-      parts.push(s("text", { class: "acknowledged", x: "100%", y: isNear ? at + LINE : at - 3 }, "✓",
-        s("tspan.more", {}, " acked")));
+      // Away from the text of a high watermark that is at the line, or less than a line of text above it.
+      const above = log.highWatermark === null ? -1 : at - y(log.highWatermark);
+      const line = above >= 0 && above < LINE ? at + LINE : at - 3;
+      parts.push(s("text", { class: "acknowledged", x: "100%", y: line }, "✓", s("tspan.more", {}, " acked")));
     }
   }
   if (written?.[LEADERSHIP.leader] === node?.broker_id) {

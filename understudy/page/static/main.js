@@ -48,7 +48,7 @@ class RunPage {
     this.timeline = new Timeline(byId("strips"), ...parts.slice(1));
     this._slider = new Slider(byId("strips"), ...parts);
     this._grid = new GridView(this.player, () => { this.player.version += 1; }, () => this._isInDoubt());
-    this._logs = new LogsView(this._catalogue);
+    this._logs = new LogsView(this._catalogue, () => { this.player.version += 1; });
     this._groups = new GroupsView();
     this._story = new Story(byId("sentences"), byId("why"), ...parts);
     this.commands = new Commands(source, this._run, () => this._grid.chosen);
@@ -314,7 +314,7 @@ class RunPage {
     this._logs.draw(state, chosen, us, this._completeness, this._cluster, committed);
     this._groups.draw(state, chosen, this._cluster);
     this._table.draw(chosen);
-    this._clients.draw(state, chosen, us, this._cluster.isReachable);
+    this._clients.draw(state, chosen, us, this._cluster.isReachable, this.evidence.names);
     this._missing.draw(us);
     this._inside.draw(state, us);
     this._story.draw();

@@ -1,7 +1,7 @@
 /** The strips under the page: reigns, faults, fences, leaderless partitions and the life of each broker over time. */
 
 import { Completeness, IN_DOUBT, TESTBEDS } from "#completeness";
-import { cleared, sized, themeColour } from "#dom";
+import { cleared, sized, themeColour, typeScale } from "#dom";
 import { clock, count, fixed, nodeName, whose } from "#words";
 
 const LABELS_WIDTH = 96;
@@ -42,6 +42,8 @@ export class Timeline {
     /** Whether only two strips are shown: reigns, and faults with fences. */
     this.isSlim = false;
     ({ strip: this._strip, gap: this._gap } = ROOMY);
+    /** How many CSS pixels a unit of the drawing has; the type of the page is as much larger. */
+    this._scale = 1;
     this._drawn = "";
     /** The strips without the moment: a drag changes nothing of them. */
     this._strips = { canvas: document.createElement("canvas"), key: "" };
@@ -101,11 +103,12 @@ export class Timeline {
     const strips = this._stripsShown();
     const isSmall = this._canvas.clientWidth < NARROW || window.innerHeight < LOW;
     ({ strip: this._strip, gap: this._gap } = isSmall ? COMPACT : ROOMY);
-    const wanted = `${AXIS + strips.length * (this._strip + this._gap)}px`;
+    this._scale = typeScale();
+    const wanted = `${(AXIS + strips.length * (this._strip + this._gap)) * this._scale}px`;
     if (this._canvas.style.height !== wanted) {
       this._canvas.style.height = wanted;
     }
-    const { context, width, height } = sized(this._canvas);
+    const { context, width, height } = sized(this._canvas, this._scale);
     if (width * height === 0) {
       return; // in a frame that is not shown yet, from which nothing can be copied
     }
@@ -165,7 +168,7 @@ export class Timeline {
       return;
     }
     this._strips.key = key;
-    const { context } = cleared(this._strips.canvas, width, height);
+    const { context } = cleared(this._strips.canvas, width, height, this._scale);
     prepare(context, width);
     this._drawAxis(context, colours);
     strips.forEach(({ label, draw, missing, cover }, row) => {
@@ -363,24 +366,29 @@ export class Timeline {
     return from + (x - this._left) / this._width * (to - from);
   }
 
+  /** Where a pointer is, in units of the drawing. */
+  _at({ offsetX, offsetY }) {
+    return { x: offsetX / this._scale, y: offsetY / this._scale };
+  }
+
   _onDown(event) {
     this._canvas.setPointerCapture(event.pointerId);
-    this._drag = event.shiftKey || event.button === 1 ? { x: event.offsetX, window: this._range() } : {};
+    this._drag = event.shiftKey || event.button === 1 ? { ...this._at(event), window: this._range() } : {};
     this._onMove(event);
   }
 
   _onMove(event) {
-    this._hover = { x: event.offsetX, y: event.offsetY };
+    this._hover = this._at(event);
     if (this._drag === null) {
       return;
     }
     if (this._drag.window === undefined) {
       this._player.isPlaying = false;
-      this._player.toTime(this._us(event.offsetX));
+      this._player.toTime(this._us(this._hover.x));
       return;
     }
     const [from, to] = this._drag.window;
-    const moved = (this._drag.x - event.offsetX) / this._width * (to - from);
+    const moved = (this._drag.x - this._hover.x) / this._width * (to - from);
     this._window = [from + moved, to + moved];
   }
 
@@ -388,10 +396,10 @@ export class Timeline {
     event.preventDefault();
     const [from, to] = this._range();
     if (Math.abs(event.deltaX) > Math.abs(event.deltaY) && this._window !== null) {
-      const moved = event.deltaX / this._width * (to - from);
+      const moved = event.deltaX / this._scale / this._width * (to - from);
       this._window = [from + moved, to + moved];
     } else {
-      this.zoom(Math.exp(-event.deltaY / 300), this._us(event.offsetX));
+      this.zoom(Math.exp(-event.deltaY / 300), this._us(this._at(event).x));
     }
   }
 }

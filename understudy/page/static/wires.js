@@ -1,6 +1,6 @@
 /** What goes between the parts of the cluster: sessions, cut links, and requests from column to column. */
 
-import { byId, keyed, s, setAttribute, setText } from "#dom";
+import { byId, keyed, s, setAttribute, setText, typeScale } from "#dom";
 import { count, epochClass, nodeName, relative } from "#words";
 
 const MOST_REQUESTS = 40;
@@ -25,11 +25,14 @@ export class WiresView {
 
   /** Draw them at a moment; `columns` are the elements of the brokers, by node. */
   draw(state, nodes, columns, us) {
-    const box = this._stage.getBoundingClientRect();
+    const stage = this._stage.getBoundingClientRect();
+    const scale = typeScale();
+    const box = { width: stage.width / scale, height: stage.height / scale };
     const place = (element) => {
       const own = element.getBoundingClientRect();
-      const [x, y] = [own.left - box.left, own.top - box.top];
-      return { x: x + own.width / 2, left: x, width: own.width, top: y, bottom: y + own.height };
+      const [x, y] = [(own.left - stage.left) / scale, (own.top - stage.top) / scale];
+      const [width, height] = [own.width / scale, own.height / scale];
+      return { x: x + width / 2, left: x, width, top: y, bottom: y + height };
     };
     const places = new Map();
     for (const [name] of nodes) {
