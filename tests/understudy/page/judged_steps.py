@@ -104,6 +104,15 @@ CUT_OFF = """() => {
   const more = cluster.scrollHeight - cluster.clientHeight;
   return more > 1 ? [`${more} pixels of the picture are below the window`] : [];
 }"""
+LOGS_BELOW = """() => {
+  const { bottom } = document.getElementById("cluster").getBoundingClientRect();
+  const ends = [...document.querySelectorAll(".replica .block")].map((each) => each.getBoundingClientRect().bottom);
+  const below = Math.max(0, ...ends) - bottom;
+  return below > 2 ? [`${below} pixels of the logs are below the picture`] : [];
+}"""
+CLIENTS_WITHOUT_ROOM = """() => [...document.querySelectorAll("#clients .client[data-wanted]")]
+  .filter((card) => card.checkVisibility() && card.scrollHeight > card.clientHeight + 1)
+  .map((card) => `${card.dataset.part} is cut off`)"""
 SIDE_BY_SIDE = """() => {
   const boxes = [...document.querySelectorAll("figure:not([hidden])")].map((each) => each.getBoundingClientRect());
   return boxes.every(({ left, right, top, bottom }) =>
@@ -124,8 +133,8 @@ def wrong_at(page: Page, stop: dict[str, Any] | None, width: int) -> list[str]:
             wrong += frame.evaluate(COVERED, page.evaluate(POINTS_OF_LINE, side))
         else:
             wrong.append("no line leads from the words to the mark")
-        if width >= NARROW:
-            wrong += frame.evaluate(CUT_OFF)
+        wrong += frame.evaluate(CUT_OFF if width >= NARROW else LOGS_BELOW)
+        wrong += frame.evaluate(CLIENTS_WITHOUT_ROOM)
     if width >= NARROW and stop is not None:
         wrong += [] if page.evaluate(SIDE_BY_SIDE) else ["a run is not in the window"]
         shown = page.locator("figure:visible").count()

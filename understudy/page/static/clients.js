@@ -31,14 +31,24 @@ export class ClientsView {
     this._list = byId("clients");
   }
 
-  /** Draw the clients at a moment; `chosen` is the partition whose values are marked, or null. */
-  draw(state, chosen, us, isReachable) {
+  /**
+   * Draw the clients at a moment.
+   *
+   * Args:
+   *   chosen: the partition whose values are marked, or null.
+   *   isReachable: whether the tab key reaches each card.
+   *   wanted: the names of the parts that prove a step. In a small window there is room for these clients only.
+   */
+  draw(state, chosen, us, isReachable, wanted) {
     const nodes = new Map([...state.nodes].filter(([, { role }]) => role === "client"));
     const names = [...nodes.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
     const isList = names.length > MOST_CARDS || document.body.hasAttribute("data-folded");
     setAttribute(this._list, "hidden", names.length === 0);
     setAttribute(this._list, "data-form", isList ? "list" : "cards");
+    const first = wanted.find((part) => names.some((name) => part === partOf(name)));
+    setAttribute(this._list, "data-wanted", first === undefined ? null : first === wanted[0] ? "first" : "");
     for (const [name, card] of keyed(this._list, names, newCard)) {
+      setAttribute(card, "data-wanted", wanted.includes(partOf(name)));
       const node = nodes.get(name);
       const sentences = this._lastOf(name);
       const hasEnded = sentences.length > 0 && this._history.recordAt(sentences.at(-1))[TYPE] === "ProcessExiting";
@@ -76,9 +86,13 @@ export class ClientsView {
   }
 }
 
+function partOf(name) {
+  return `client:${name}`;
+}
+
 function newCard(name) {
   return h(
-    "div.client", { "data-node": name, "data-part": `client:${name}` },
+    "div.client", { "data-node": name, "data-part": partOf(name) },
     h("h3", {}, h("span.sign", { "aria-hidden": "true" }), h("span.name", {}, name)),
     h("p.life", {}, h("span.kind"), h("span.word")),
     h("ul.waits"),
