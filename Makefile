@@ -16,7 +16,7 @@ FROM  ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rest test-all nightly interop kafka-tests client-suites clients software soak spec pages site wheel check format lint types layers fast bench seeds ledger crash-points mutants lessons lesson-sheet token-mutants clean
+.PHONY: help setup demo test test-rest test-all nightly interop kafka-tests client-suites clients software soak spec pages site wheel check format lint types layers fast bench seeds ledger crash-points mutants lessons lesson-sheet lesson-pictures token-mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -126,6 +126,9 @@ lessons: setup  ## simulate all lessons again, and keep their runs for `understu
 
 lesson-sheet: setup  ## one picture of all steps of each lesson, in build/lesson-sheets (ARGS='zombie --size 390x844')
 	@.venv/bin/python -m devtools.lesson_sheet $(ARGS)
+
+lesson-pictures: setup  ## write the pictures of the page in docs/pictures
+	@.venv/bin/python -m devtools.lesson_pictures
 
 token-mutants: setup  ## change one token of the controller or of replication at a time: which tests notice? (hours)
 	@nice -n 19 .venv/bin/python -m devtools.token_mutants --workers $(CORES) $(ARGS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if understudy(["lesson", name, "--recorded", "--page", str(file)]) != 0:
                 return 1
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
+            browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
             for name, file in zip(lessons, files, strict=True):
                 address = file.as_uri() + options.query
                 sheet = options.dir / f"{name}-{options.size}.png"
@@ -74,9 +75,8 @@ def _write_sheet(browser: Browser, pictures: Sequence[bytes], file: Path, *, is_
     page.close()
 
 
-def _chromium() -> str:
-    import shutil  # noqa: PLC0415
-
+def chromium() -> str:
+    """Return the path of the browser."""
     return next(path for name in BROWSERS if (path := shutil.which(name)))
 
 
