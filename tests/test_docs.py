@@ -21,6 +21,7 @@ from devtools.pages.architecture import rooms_of_brokers
 from devtools.pages.source import ROOT, parse
 from devtools.pages.text import COLUMNS
 from tests.test_tidy import name_of, product_files, tracked_files
+from tests.timing import shared
 
 PAGES = [path for path in tracked_files() if path.suffix == ".md"]
 
@@ -137,7 +138,7 @@ def is_defined(name: str, defined: dict[str, str]) -> bool:
     return name in defined or f"({part})" in defined.get(whole, "")
 
 
-@cache
+@shared
 def mentions() -> tuple[Mention, ...]:
     """The ids in pages, in docstrings and comments of all Python files, in product constants, and in `spec` marks."""
     return tuple(_mentions())

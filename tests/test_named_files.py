@@ -12,6 +12,7 @@ import pytest
 from devtools.pages.kafka_names import counterparts, names_in
 from devtools.pages.source import DOCS, docstring, parse, path_of, product_files
 from tests.test_tidy import name_of, tracked_files
+from tests.timing import shared
 from understudy.brokers.config.dynamic_keys import BROKER_KEYS
 
 ARCHITECTURE = "inside/architecture.md"
@@ -30,7 +31,7 @@ def paths() -> frozenset[str]:
     return frozenset([*map(str, files), *(f"{folder}/" for folder in folders)])
 
 
-@cache
+@shared
 def definitions() -> frozenset[str]:
     """The names at the top of the product's modules, and Kafka's names that are in the table."""
     of_kafka = {part for row in counterparts() for part in row.kafka.split(".")}

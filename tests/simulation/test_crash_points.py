@@ -6,12 +6,12 @@ the five in turn.
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import cycle, product
 
 import pytest
 
 from tests.shares import SHARES, share_of
+from tests.timing import shared
 from understudy.cli import crash_points as command
 from understudy.controller.points import POINTS
 from understudy.controller.term import Term
@@ -34,7 +34,7 @@ OF_POINTS = SHARES["crash-points"].whole
 """Number of successive points in a group; the share is the number of points tried in each group."""
 
 
-@cache
+@shared
 def fault_free_run(name: str) -> FaultFreeRun:
     return run_without_fault(BY_NAME[name])
 

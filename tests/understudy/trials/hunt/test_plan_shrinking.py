@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 
 import pytest
 from msgspec import structs
 
+from tests.timing import shared
 from understudy.checks.check import Violation
 from understudy.trials.hunt.plan_shrinking import kind_of, main_problem, shrink
 from understudy.trials.seeds.seed_plans import SeedPlan, draw_plan
@@ -18,7 +18,7 @@ VIOLATED = str(Violation("C4a", "it holds", "it does not", "broker-1/1#7"))
 UNSETTLED = "Unsettled: seed 1, not settled within 30 s without faults: a finding"
 
 
-@cache
+@shared
 def report() -> SeedReport:
     """A run that ended well; most tests give it problems, and plans of their own."""
     return run_seed(6, 9)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.timing import shared
 from understudy.trials.lessons.document import Lesson
 from understudy.trials.lessons.library import find, names
 from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson
@@ -28,7 +28,7 @@ class Shown(NamedTuple):
     folder: Path
 
 
-@cache
+@shared
 def shown(name: str) -> Shown:
     lesson = find(name)
     _FOLDERS.append(tempfile.TemporaryDirectory())
