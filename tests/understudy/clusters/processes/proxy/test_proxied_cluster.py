@@ -30,6 +30,8 @@ from understudy.history.reading.reader import read
 
 SESSION_MS = 3_000
 ISR_LAG_MS = 2_000
+FETCH_TIMEOUT_MS = 6_000
+"""Time after which a follower opens another connection in place of one that was cut; Kafka's default is 30 seconds."""
 PATIENCE_S = 40.0
 
 
@@ -40,7 +42,11 @@ def shared(zookeeper: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactor
         zookeeper=zookeeper,
         directory=tmp_path_factory.mktemp("proxied"),
         session_timeout_ms=SESSION_MS,
-        properties={"replica.lag.time.max.ms": str(ISR_LAG_MS), "auto.leader.rebalance.enable": "false"},
+        properties={
+            "replica.lag.time.max.ms": str(ISR_LAG_MS),
+            "replica.socket.timeout.ms": str(FETCH_TIMEOUT_MS),
+            "auto.leader.rebalance.enable": "false",
+        },
         proxied=True,
     ) as cluster:
         yield cluster
