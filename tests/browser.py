@@ -6,6 +6,7 @@ Debian's package `chromium`; it downloads nothing.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -45,7 +46,14 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A page with an empty profile. The test fails if the console shows an error or a script raises.
+    """A page with an empty profile. The test fails if the console shows an error or a script raises."""
+    with checked_page(browser) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def checked_page(browser: Browser) -> Iterator[Page]:
+    """Open a page with an empty profile, and require at its end that its console shows no error.
 
     That a command was refused (409) is no error of the page; the browser notes each such answer in the console.
     """

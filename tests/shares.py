@@ -43,6 +43,9 @@ SHARES = {
     "zookeeper-versions": Share(
         1, 3, "3.4 lacks most of what our brokers use; the contracts are tested with each version"
     ),
+    "lessons-made-anew": Share(4, 13, "the recorded ones are judged at four sizes; these find their moments anew"),
+    "folds": Share(8, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
+    "experiments-on-processes": Share(2, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
     "handovers": Share(4, 10, "a controller of each kind ends in each of two ways"),
 }
 

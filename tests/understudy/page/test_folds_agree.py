@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
+from tests.browser import checked_page
 from tests.foundation.eventlog.stories import (
     ChannelsRun,
     RandomRun,
@@ -20,6 +21,7 @@ from tests.foundation.eventlog.stories import (
     killed_controller,
     silent_controllers,
 )
+from tests.shares import share_of
 from tests.stories.test_stories import STORIES
 from tests.understudy.page.folding.fold import EMPTY, fold, fold_all
 from tests.understudy.page.folding.fold_document import canonical, document
@@ -66,10 +68,12 @@ _DOCUMENT = """
 """
 
 
-@pytest.fixture
-def scripts(page: Page) -> Page:
-    load(page)
-    return page
+@pytest.fixture(scope="module")
+def scripts(browser: Browser) -> Iterator[Page]:
+    """One page for all runs: each is folded into a state of its own."""
+    with checked_page(browser) as page:
+        load(page)
+        yield page
 
 
 def require_agreement(scripts: Page, records: Sequence[Envelope]) -> None:
@@ -142,7 +146,7 @@ def test_of_simulated_runs_with_faults(scripts: Page, seed: int, tmp_path: Path)
     assert picture.fences or picture.links or picture.last_fault, "a run without faults says little"
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(min(12, share_of("folds"))))
 def test_of_random_runs(scripts: Page, seed: int) -> None:
     require_agreement(scripts, read_lines(RandomRun(seed, records=400).logs.lines).records)
 
@@ -159,6 +163,6 @@ def test_of_a_sample_of_every_record_type_in_any_order(scripts: Page) -> None:
     require_agreement(scripts, records)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(share_of("folds")))
 def test_of_hostile_logs(scripts: Page, seed: int) -> None:
     require_agreement(scripts, HostileRun(seed, records=300).records)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import SHARES, share_of
 from understudy.clusters.findings import FindingKind
 from understudy.foundation.eventlog.records import BrokerRegistered, FaultInjected
 from understudy.history.reading.reader import read
@@ -20,8 +21,15 @@ from understudy.trials.experiments.running import CannotRun, run_experiment
 
 pytestmark = pytest.mark.xdist_group("experiments-on-processes")
 
-IN_TESTS = ("late-order", "rebalance-interrupted", "truncate-to-high-watermark", "zookeeper-away")
-"""The others were run by hand, and take as long; these have a point, a group, a restart, and no ZooKeeper."""
+IN_TESTS = ("late-order", "zookeeper-away", "rebalance-interrupted", "truncate-to-high-watermark")
+"""The others were run by hand, and take as long; these have a point, no ZooKeeper, a group, and a restart.
+
+Groups and restarts on processes are in `tests/durability` too, so that these two are run at night.
+"""
+
+
+def test_the_whole_share_has_all_experiments() -> None:
+    assert SHARES["experiments-on-processes"].whole == len(IN_TESTS)
 
 
 def on(engine: str, name: str, folder: Path) -> Verdict:
@@ -30,7 +38,10 @@ def on(engine: str, name: str, folder: Path) -> Verdict:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param("kill-controller", marks=pytest.mark.representative("an experiment on processes")), *IN_TESTS],
+    [
+        pytest.param("kill-controller", marks=pytest.mark.representative("an experiment on processes")),
+        *IN_TESTS[: share_of("experiments-on-processes")],
+    ],
 )
 def test_the_verdict_is_that_of_the_simulator(name: str, tmp_path: Path) -> None:
     simulated, real = (on(engine, name, tmp_path / engine) for engine in ("sim", "real"))
