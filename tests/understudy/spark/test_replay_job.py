@@ -13,12 +13,14 @@ from pyspark.sql import SparkSession
 from tests.foundation.eventlog.lines import Logs, by_run
 from tests.foundation.eventlog.stories import RandomRun, controller_never_ready, killed_controller, silent_controllers
 from tests.understudy.history.lake.damaged_logs import write_damaged
+from tests.understudy.history.reading.clock_runs import moved, on_one_machine
 from tests.understudy.spark.oracle.sql_replay import SQL_TABLES, comparable, replay_with_sql
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.metrics import measure
 from understudy.history.metrics.row_tables import ROW_TABLES
 from understudy.history.reading import findings
+from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.reader import read
 from understudy.history.report.replay import Replay, replay_in_python
 from understudy.history.report.report import render
@@ -83,7 +85,7 @@ def with_the_tolerant_reader(paths: list[Path]) -> Replay:
     return Replay(runs=runs, findings=reading.findings, lines=reading.lines, engine="measure")
 
 
-def test_runs_written_by_hand_random_runs_and_runs_of_the_simulator_and_of_an_earlier_release(
+def test_runs_written_by_hand_random_runs_of_the_simulator_of_processes_and_of_an_earlier_release(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """All at once, because SQL takes longer to plan its views than to compute them."""
@@ -95,48 +97,45 @@ def test_runs_written_by_hand_random_runs_and_runs_of_the_simulator_and_of_an_ea
     simulated = ("seed-1", "seed-3")
     for seed in (1, 3):
         run_seed(seed, 30, events=tmp_path / f"seed-{seed}")
+    run_processes(tmp_path / "processes")
     expected = assert_same_replay(session, [tmp_path, SAMPLES])
     runs = {run.run: run for run in expected.runs}
-    assert len(runs) == 28 + len(simulated) + len(EARLIER)
+    (of_processes,) = by_run(read([tmp_path / "processes"]).records)
+    assert len(runs) == 28 + len(simulated) + len(EARLIER) + 1
     for table in SQL_TABLES:
         assert any(getattr(run, table) for run in expected.runs), f"no run has rows in {table}: nothing was compared"
     assert all(runs[name].failovers for name in simulated)
+    assert [failover.cause for failover in runs[of_processes].failovers][:1] == ["kill"]
     assert set(EARLIER) <= runs.keys()
     assert expected.findings == ()
 
 
-def test_a_run_of_real_processes(session: SparkSession, tmp_path: Path) -> None:
-    """The controller is killed with SIGKILL, and another takes over."""
-    with LocalCluster(brokers=3, directory=tmp_path / "run", session_timeout_ms=4_000) as cluster:
+def write_of_several_machines(folder: Path) -> None:
+    """Write a run whose nodes have clocks of their own."""
+    rates = {"broker-1": 1.0004, "broker-2": 0.9997, "broker-3": 1.00049, "broker-4": 0.99951}
+    lines = moved(
+        on_one_machine(2),
+        lambda node, ms: 1_000_000 * len(node) + 77_777 * int(node[-1]) + ms * rates[node] if node in rates else ms,
+        lambda node, incarnation: f"boot of {node}",
+    )
+    folder.mkdir()
+    for name, text in lines.items():
+        (folder / name).write_bytes(b"".join(text))
+
+
+def run_processes(folder: Path) -> None:
+    """Run brokers as processes; their controller is killed with SIGKILL, and another takes over."""
+    with LocalCluster(brokers=3, directory=folder, session_timeout_ms=4_000) as cluster:
         killed = cluster.controller()
         killed.kill()
         cluster.wait_until(lambda: cluster.controller_id() not in (None, killed.id), "another broker is controller")
         killed.start()
         cluster.stop()
-    expected = assert_same_replay(session, [tmp_path / "run"])
-    assert expected.findings == ()
-    assert [failover.cause for failover in expected.runs[0].failovers][:1] == ["kill"]
 
 
 def test_every_record_type_of_every_version(session: SparkSession) -> None:
     samples = Path(__file__).parents[2] / "foundation" / "eventlog" / "samples"
     assert assert_same_replay(session, sorted(samples.iterdir())).findings == ()
-
-
-def test_logs_with_damaged_lines_and_records_of_newer_software(session: SparkSession, tmp_path: Path) -> None:
-    folder = write_damaged(tmp_path / "a folder with ünicode & 100%")
-    (tmp_path / "empty").mkdir()
-    kinds = {finding.kind for finding in assert_same_replay(session, [folder, tmp_path / "empty"]).findings}
-    assert kinds == {
-        findings.TORN_LINE,
-        findings.NOT_A_RECORD,
-        findings.UNKNOWN_VERSION,
-        findings.UNKNOWN_TYPE,
-        findings.EMPTY_FILE,
-        findings.NO_FILES,
-        findings.GAP,
-        findings.REPEAT,
-    }
 
 
 WRONG_FIELDS = (
@@ -151,25 +150,61 @@ WRONG_FIELDS = (
 )
 
 
-def test_records_with_missing_or_wrong_fields(session: SparkSession, tmp_path: Path) -> None:
+def write_with_wrong_fields(folder: Path) -> None:
+    """Write a run for each kind of missing or wrong field, in a folder of its own."""
     for number, (old, new) in enumerate(WRONG_FIELDS):
-        log = write(killed_controller(f"run-{number}"), tmp_path / str(number)) / "broker-2-0001-0001.jsonl"
+        log = write(killed_controller(f"fields-{number}"), folder / str(number)) / "broker-2-0001-0001.jsonl"
         whole = log.read_bytes()
         assert old in whole
         log.write_bytes(whole.replace(old, new, 1))
-    damaged = {Path(finding.file).parent.name for finding in assert_same_replay(session, [tmp_path]).findings}
-    assert damaged == {str(number) for number in range(len(WRONG_FIELDS))}
 
 
-def test_an_incarnation_in_two_files_with_lines_out_of_order(session: SparkSession, tmp_path: Path) -> None:
-    folder = write(RandomRun(7, records=300).logs, tmp_path / "run")
+def write_out_of_order(folder: Path) -> None:
+    """Write a run with an incarnation in two files, the lines of the second in reverse."""
+    write(RandomRun(7, records=300).logs, folder)
     log = max(folder.iterdir(), key=lambda file: file.stat().st_size)
     lines = log.read_bytes().splitlines(keepends=True)
     middle = len(lines) // 2
     log.write_bytes(b"".join(lines[: middle + 1]))
     log.with_name(log.name.replace("-0001.jsonl", "-0002.jsonl")).write_bytes(b"".join(reversed(lines[middle:])))
-    kinds = [finding.kind for finding in assert_same_replay(session, [folder]).findings]
-    assert kinds == [findings.OUT_OF_ORDER, findings.REPEAT]
+
+
+def write_mixed(folder: Path) -> None:
+    """Write two runs, with a file that has records of both."""
+    first, second = (write(RandomRun(seed, records=200).logs, folder / str(seed)) for seed in (1, 2))
+    moved, kept = min(second.iterdir()), min(first.iterdir())
+    kept.write_bytes(kept.read_bytes() + moved.read_bytes())
+    moved.unlink()
+
+
+def test_damaged_mixed_and_disordered_logs(session: SparkSession, tmp_path: Path) -> None:
+    """All at once, as above; each folder has runs of its own, and its findings name its files."""
+    logs = tmp_path / "logs"
+    damaged = write_damaged(logs / "a folder with ünicode & 100%")
+    write_with_wrong_fields(logs / "fields")
+    write_out_of_order(logs / "order")
+    write_mixed(logs / "mixed")
+    (tmp_path / "empty").mkdir()
+    expected = assert_same_replay(session, [logs, tmp_path / "empty"])
+
+    def found_in(folder: Path) -> list[LogFinding]:
+        return [each for each in expected.findings if Path(each.file).is_relative_to(folder)]
+
+    assert {each.kind for each in [*found_in(damaged), *found_in(tmp_path / "empty")]} == {
+        findings.TORN_LINE,
+        findings.NOT_A_RECORD,
+        findings.UNKNOWN_VERSION,
+        findings.UNKNOWN_TYPE,
+        findings.EMPTY_FILE,
+        findings.NO_FILES,
+        findings.GAP,
+        findings.REPEAT,
+    }
+    numbers = {Path(each.file).parent.name for each in found_in(logs / "fields")}
+    assert numbers == {str(number) for number in range(len(WRONG_FIELDS))}
+    assert [each.kind for each in found_in(logs / "order")] == [findings.OUT_OF_ORDER, findings.REPEAT]
+    assert found_in(logs / "mixed") == []
+    assert len(expected.runs) == 1 + len(WRONG_FIELDS) + 1 + 2
 
 
 @pytest.mark.representative("a Spark job")
@@ -199,35 +234,23 @@ def test_logs_without_a_record(session: SparkSession, tmp_path: Path) -> None:
     assert assert_same_replay(session, [tmp_path]).runs == ()
 
 
-def test_sql_computes_the_same_with_many_partitions_and_compiled_expressions(
+def test_sql_computes_the_same_for_several_machines_with_many_partitions_and_compiled_expressions(
     session: SparkSession, tmp_path: Path
 ) -> None:
+    """SQL computes from the rows of `clocks` the same times as the kernel, to the microsecond."""
+    write_of_several_machines(tmp_path / "machines")
     for seed in range(2):
         write(RandomRun(seed, records=300).logs, tmp_path / f"random-{seed}")
     by_sql = replay_with_sql(session, [tmp_path], small=False)
     expected = replay_in_python([tmp_path])
     assert differences(by_sql, replace(expected, runs=tuple(map(comparable, expected.runs)))) == []
-
-
-def test_a_file_with_records_of_several_runs_is_read_with_the_files_of_each(
-    session: SparkSession, tmp_path: Path
-) -> None:
-    first, second = (write(RandomRun(seed, records=200).logs, tmp_path / str(seed)) for seed in (1, 2))
-    moved = min(second.iterdir())
-    kept = min(first.iterdir())
-    kept.write_bytes(kept.read_bytes() + moved.read_bytes())
-    moved.unlink()
-    expected = assert_same_replay(session, [tmp_path])
-    assert len(expected.runs) == 2
-    assert expected.findings == ()
+    clocks = {run.run: run.clocks for run in expected.runs}["seed-2"]
+    assert len({row.boot for row in clocks}) > 1
+    assert any(row.offset_ms for row in clocks)
 
 
 def test_tables_of_mixed_files_are_written_once(session: SparkSession, tmp_path: Path) -> None:
-    first, second = (write(RandomRun(seed, records=200).logs, tmp_path / "logs" / str(seed)) for seed in (1, 2))
-    moved = min(second.iterdir())
-    kept = min(first.iterdir())
-    kept.write_bytes(kept.read_bytes() + moved.read_bytes())
-    moved.unlink()
+    write_mixed(tmp_path / "logs")
     in_spark(session, [tmp_path / "logs"], output=tmp_path / "tables")
     written = session.read.parquet(str(tmp_path / "tables" / "partitions")).collect()
     expected = replay_in_python([tmp_path / "logs"])
