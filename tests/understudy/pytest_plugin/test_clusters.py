@@ -158,15 +158,15 @@ def test_stock_clients_survive_the_errors_of_the_examples(example: Path, pyteste
     assert outcomes["passed"] > 20
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples" / "tests").glob("test_*.py")), ids=lambda path: path.stem)
-def test_the_examples_pass(example: Path, pytester: pytest.Pytester) -> None:
-    shutil.copy(example, pytester.path)
-    result = pytester.runpytest_subprocess(*OPTIONS, "-p", "no:warnings", timeout=TIMEOUT_S)
-    result.assert_outcomes(passed=2)
-
-
-def test_the_first_test_of_the_page_passes(pytester: pytest.Pytester) -> None:
+def test_the_examples_and_the_first_test_of_the_page_pass(pytester: pytest.Pytester) -> None:
+    """All at once: they wait for their clusters, and for the brokers that they kill."""
+    examples = sorted((ROOT / "examples" / "tests").glob("test_*.py"))
+    for example in examples:
+        shutil.copy(example, pytester.path)
     page = (ROOT / "docs" / "guides" / "testing-clients.md").read_text()
     code = page.partition("```python\n")[2].partition("```")[0]
     (pytester.path / "test_my_client.py").write_text(code)
-    pytester.runpytest_subprocess(*OPTIONS, "-p", "no:warnings", timeout=TIMEOUT_S).assert_outcomes(passed=1)
+    result = pytester.runpytest_subprocess(
+        *OPTIONS, "-n", "3", "--dist", "loadfile", "-p", "no:warnings", timeout=TIMEOUT_S
+    )
+    result.assert_outcomes(passed=2 * len(examples) + 1)
