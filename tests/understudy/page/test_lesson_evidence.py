@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -22,6 +23,7 @@ from devtools.lesson_steps import drawn, lesson_of, steps_of
 from tests.shares import SHARES, share_of
 from tests.understudy.page.judged_steps import wrong_at
 from tests.understudy.trials.lessons.simulated import SHORT
+from understudy.foundation.times import moment
 from understudy.trials.lessons.library import names
 
 SIZES = ((1280, 720), (1440, 900), (1920, 1080), (390, 844))
@@ -57,6 +59,15 @@ def test_each_step_of_a_new_run_shows_its_evidence(page: Page, tmp_path: Path, n
     steps_are_right(page, SIZES[:1])
 
 
+def is_shown(page: Page, stop: dict[str, Any]) -> None:
+    """The words have the headline of a stop; they and the page of its run have the same text for its moment."""
+    side = page.locator("figure[aria-current] iframe").get_attribute("data-side")
+    at = moment(stop["at_ms"])
+    expect(page.locator("#lesson-step h2")).to_have_text(stop["headline"].replace("`", ""))
+    expect(page.locator("#lesson-step .faint").first).to_contain_text(f", {at}")
+    expect(page.frame_locator(f"iframe[data-side={side}]").locator("#clock")).to_have_text(at)
+
+
 def steps_are_right(page: Page, sizes: Sequence[tuple[int, int]], *, with_axe: bool = False) -> None:
     """Walk through a lesson; `wrong_at` judges each step at each size, and axe the first step of each kind."""
     wrong: list[str] = []
@@ -64,6 +75,8 @@ def steps_are_right(page: Page, sizes: Sequence[tuple[int, int]], *, with_axe: b
     page.set_viewport_size({"width": sizes[0][0], "height": sizes[0][1]})
     for number, (kind, stop) in enumerate(steps_of(page, lesson_of(page)), 1):
         expect(page.locator("html")).to_have_attribute("data-step", str(number))
+        if stop is not None:
+            is_shown(page, stop)
         if with_axe and kind not in judged:
             judged.add(kind)
             report = Axe().run(page)
