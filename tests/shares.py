@@ -45,6 +45,7 @@ SHARES = {
     ),
     "lessons-made-anew": Share(4, 13, "the recorded ones are judged at four sizes; these find their moments anew"),
     "folds": Share(8, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
+    "compaction-ends": Share(8, 24, "each seed ends thirty times within a compaction, in each of four settings"),
     "experiments-on-processes": Share(2, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
     "handovers": Share(4, 10, "a controller of each kind ends in each of two ways"),
 }

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.brokers.log.compacted_model import CompactedModel
+from tests.shares import share_of
 from understudy.brokers.config.kafka_config import KafkaConfig
 
 STEPS = (
@@ -29,7 +30,7 @@ STEPS = (
 FEW_KEYS = replace(KafkaConfig(), log_cleaner_dedupe_buffer_size=3 * 192, log_cleaner_io_buffer_load_factor=1.0)
 """The map has room for fewer keys than there are, so that segments are compacted in part."""
 
-SEEDS = range(24)
+SEEDS = range(share_of("compaction-ends"))
 
 
 @given(seed=st.integers(0, 2**32), steps=st.lists(st.sampled_from(STEPS), min_size=20, max_size=80))
