@@ -5,7 +5,7 @@ import { cleared, sized, themeColour, typeScale } from "#dom";
 import { clock, count, fixed, nodeName, whose } from "#words";
 
 const LABELS_WIDTH = 96;
-const NARROW_LABELS_WIDTH = 76;
+const NARROW_LABELS_WIDTH = 82;
 const NARROW = 560;
 /** The height of a strip and of the gap below it; in a small window they leave more of it to the cluster. */
 const ROOMY = { strip: 18, gap: 4 };

@@ -119,12 +119,13 @@ function between(state, places, us, speed) {
   }
   const labelled = new Set();
   for (const [key, request] of [...state.in_flight].slice(0, MOST_REQUESTS)) {
-    const { from, to: id, api, epoch } = request;
+    const { from, to: id, api, epoch, answer } = request;
     const to = `broker-${id}`;
     if (places.has(from) && places.has(to)) {
       const name = `r${from} ${api} ${epoch}`;
-      found.push({ key, from, to, request, isFirst: !labelled.has(name), lane: lanes.take(name, from, to) });
-      labelled.add(name);
+      const label = `${name} ${answer}`; // of equal ones in a lane, which would lie over each other, the first
+      found.push({ key, from, to, request, isFirst: !labelled.has(label), lane: lanes.take(name, from, to) });
+      labelled.add(label);
     }
   }
   const wires = [...places.values()].map(({ wire }) => wire);
@@ -159,8 +160,8 @@ function requestOf({ from, to, request, isFirst, lane }, places, us, speed) {
     title: `${api} from ${nodeName(from)} to ${nodeName(to)}, controller epoch ${epoch}, `
       + `${count(partitions, "partition")}${often}, sent ${relative(us - request.us, "ago")}${answered}`,
     path: `M${start} ${lane.y} L${end} ${lane.y}`, at: [start + (end - start) * part, lane.y],
-    label: answer !== null ? `${answer === "NONE" ? "answer" : answer} ↩`
-      : isFirst && lane.isRoomy ? `${api}${size}` : "",
+    label: !isFirst ? "" : answer !== null ? `${answer === "NONE" ? "answer" : answer} ↩`
+      : lane.isRoomy ? `${api}${size}` : "",
     labelAt: answer === null ? start + (end > start ? 1 : -1) * Math.min(60, Math.abs(end - start) / 2) : null,
     sign: String(Math.max(epoch, 0)),
   };
