@@ -30,7 +30,7 @@ _FIRST_OF_RUN: Final = 1 << 32
 _Hash = ctypes.PYFUNCTYPE(ctypes.c_ssize_t, ctypes.py_object)
 
 _numbered: dict[int, _Number] = {}
-"""The objects that have a number, by their addresses."""
+"""The numbers of objects by their addresses. One of an object that is gone stays until another one has its address."""
 _numbers: Iterator[int] = itertools.count(1)
 _is_installed = False
 
@@ -38,8 +38,7 @@ _is_installed = False
 class _Number(weakref.ref[Any]):
     """The number of an object."""
 
-    __slots__ = ("address", "number")
-    address: int
+    __slots__ = ("number",)
     number: int
 
 
@@ -102,13 +101,10 @@ def _of_method(method: types.MethodType) -> int:
 
 
 def _give(each: object, number: int) -> int:
-    given = _numbered[id(each)] = _Number(each, _forget)
-    given.address, given.number = id(each), number
+    # Without a callback: the interpreter would call it when its own classes are gone. The next object replaces it.
+    given = _numbered[id(each)] = _Number(each)
+    given.number = number
     return number
-
-
-def _forget(number: _Number) -> None:
-    _numbered.pop(number.address, None)
 
 
 def _classes() -> list[type]:
