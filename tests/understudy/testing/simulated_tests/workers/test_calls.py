@@ -152,7 +152,9 @@ def test_an_interrupt_ends_all_processes(project: Path) -> None:
     while program.poll() is None and not list(project.glob("*-*")):
         os.sched_yield()
     os.killpg(program.pid, signal.SIGINT)
-    assert "KeyboardInterrupt" in program.communicate(timeout=60)[1]
+    _, errors = program.communicate(timeout=60)
+    print(errors)
+    assert "KeyboardInterrupt" in errors
     assert processes_in(program.pid) == []
 
 
