@@ -6,9 +6,8 @@ no time of the client: nothing here waits, and no answer depends on them.
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable, Hashable
-from typing import ClassVar, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from understudy.clusters.clients.member_states import MemberMoved
 from understudy.foundation.cluster.errors import Errors
@@ -179,10 +178,14 @@ class EventsOfClient(ClientEvents):
         self._readings: dict[TopicPartition, _Reading] = {}
 
     def sending(self, topic_partition: TopicPartition, records: int) -> Sending:
-        return _BatchOfClient(self, topic_partition, records)
+        topic, partition = topic_partition
+        sent = _Sent("Produce", topic, partition, Errors.LEADER_NOT_AVAILABLE, records=records)
+        return _SendingOfClient(self, sent)
 
     def committing(self, group: str, topic_partition: TopicPartition, offset: int) -> Sending:
-        return _CommitOfClient(self, group, topic_partition, offset)
+        topic, partition = topic_partition
+        sent = _Sent("OffsetCommit", topic, partition, Errors.COORDINATOR_NOT_AVAILABLE, offset=offset, group=group)
+        return _SendingOfClient(self, sent)
 
     def connecting(self, broker: int) -> None:
         if self._attempts.begins(("connection", broker)):
@@ -285,30 +288,44 @@ class EventsOfClient(ClientEvents):
         return round(self.clock.monotonic_ms() - began_ms, 3)
 
 
-class _SendingOfClient(Sending, abc.ABC):
-    """Records of a request that is sent again until it is acknowledged, refused or given up."""
+class _Sent(NamedTuple):
+    """A batch, or an offset to commit, which is sent again until it is acknowledged, refused or given up.
 
-    unavailable: ClassVar[Errors]
-    """Error of what could not be sent before it was given up."""
+    Attributes:
+        unavailable: the error of one that could not be sent before it was given up.
+        records: of a batch; 0 for a commit.
+        offset: the one to commit; −1 for a batch.
+        group: of a commit; empty for a batch.
+    """
 
-    def __init__(self, events: EventsOfClient, topic_partition: TopicPartition) -> None:
-        self.events = events
-        self.topic, self.partition = topic_partition
-        self.attempt = 0
+    api: str
+    topic: str
+    partition: int
+    unavailable: Errors
+    records: int = 0
+    offset: int = -1
+    group: str = ""
+
+
+class _SendingOfClient(Sending):
+    def __init__(self, events: EventsOfClient, sent: _Sent) -> None:
+        self._events = events
+        self._sent = sent
         self._attempts = _Attempts(events.clock)
+        self._attempt = 0
         self._broker: str | None = None
         """The broker in the last `ClientRequestBegan`, empty for none."""
         self._error = NOT_ANSWERED
         self._sent_ms = 0.0
 
     def waits(self) -> None:
-        self._error = self.unavailable.name
+        self._error = self._sent.unavailable.name
         if self._broker != "":
             self._begin("")
 
     def begins(self, broker: int) -> None:
-        self.attempt += 1
-        self._sent_ms = self.events.clock.monotonic_ms()
+        self._attempt += 1
+        self._sent_ms = self._events.clock.monotonic_ms()
         if self._attempts.begins(node(broker), is_other=self._broker != node(broker)):
             self._begin(node(broker))
 
@@ -321,87 +338,42 @@ class _SendingOfClient(Sending, abc.ABC):
     def given_up(self) -> None:
         self._end("", -1, False)
 
+    @property
+    def _numbered_attempt(self) -> int:
+        """The number of the attempt as a record has it; attempts to commit have none."""
+        return max(self._attempt, 1) if self._sent.records else 0
+
     def _begin(self, broker: str) -> None:
         self._broker = broker
-        self.events.append(self.begun(broker))
-
-    def _end(self, broker: str, offset: int, is_sent_again: bool) -> None:
-        took_ms = self.events.since(self._sent_ms) if broker else 0.0
-        self.events.append(self.ending(broker, self._error, offset, took_ms, is_sent_again))
-
-    @abc.abstractmethod
-    def begun(self, broker: str) -> ClientRequestBegan:
-        """Return the record of an attempt that begins."""
-
-    @abc.abstractmethod
-    def ending(self, broker: str, error: str, offset: int, took_ms: float, is_sent_again: bool) -> ClientRequestEnded:
-        """Return the record of an attempt that has ended. The values are the record's."""
-
-
-class _BatchOfClient(_SendingOfClient):
-    unavailable = Errors.LEADER_NOT_AVAILABLE
-
-    def __init__(self, events: EventsOfClient, topic_partition: TopicPartition, records: int) -> None:
-        super().__init__(events, topic_partition)
-        self._records = records
-
-    def begun(self, broker: str) -> ClientRequestBegan:
-        return ClientRequestBegan(
-            api="Produce",
-            client_id=self.events.client_id,
-            broker=broker,
-            topic=self.topic,
-            partition=self.partition,
-            records=self._records,
-            attempt=max(self.attempt, 1),
+        self._events.append(
+            ClientRequestBegan(
+                api=self._sent.api,
+                client_id=self._events.client_id,
+                broker=broker,
+                topic=self._sent.topic,
+                partition=self._sent.partition,
+                offset=self._sent.offset,
+                records=self._sent.records,
+                attempt=self._numbered_attempt,
+            )
         )
 
-    def ending(self, broker: str, error: str, offset: int, took_ms: float, is_sent_again: bool) -> ClientRequestEnded:
-        return ClientRequestEnded(
-            api="Produce",
-            client_id=self.events.client_id,
-            broker=broker,
-            topic=self.topic,
-            partition=self.partition,
-            error=error,
-            offset=offset,
-            records=self._records,
-            attempt=max(self.attempt, 1),
-            took_ms=took_ms,
-            is_sent_again=is_sent_again,
-        )
-
-
-class _CommitOfClient(_SendingOfClient):
-    unavailable = Errors.COORDINATOR_NOT_AVAILABLE
-
-    def __init__(self, events: EventsOfClient, group: str, topic_partition: TopicPartition, offset: int) -> None:
-        super().__init__(events, topic_partition)
-        self._group = group
-        self._offset = offset
-
-    def begun(self, broker: str) -> ClientRequestBegan:
-        return ClientRequestBegan(
-            api="OffsetCommit",
-            client_id=self.events.client_id,
-            broker=broker,
-            topic=self.topic,
-            partition=self.partition,
-            offset=self._offset,
-        )
-
-    def ending(self, broker: str, error: str, offset: int, took_ms: float, is_sent_again: bool) -> ClientRequestEnded:
-        return ClientRequestEnded(
-            api="OffsetCommit",
-            client_id=self.events.client_id,
-            broker=broker,
-            topic=self.topic,
-            partition=self.partition,
-            error=error,
-            offset=self._offset,
-            group=self._group,
-            took_ms=took_ms,
-            is_sent_again=is_sent_again,
+    def _end(self, broker: str, acknowledged: int, is_sent_again: bool) -> None:
+        self._events.append(
+            ClientRequestEnded(
+                api=self._sent.api,
+                client_id=self._events.client_id,
+                broker=broker,
+                topic=self._sent.topic,
+                partition=self._sent.partition,
+                error=self._error,
+                offset=self._sent.offset if self._sent.group else acknowledged,
+                records=self._sent.records,
+                group=self._sent.group,
+                attempt=self._numbered_attempt,
+                took_ms=self._events.since(self._sent_ms) if broker else 0.0,
+                is_sent_again=is_sent_again,
+            )
         )
 
 
