@@ -26,14 +26,13 @@ _COMMAND = [sys.executable, "-m", "understudy.cli.main", "replay"]
 _BARE_SCAN = """
 import sys
 from pathlib import Path
-from pyspark.sql import SparkSession
 from understudy.clusters.java import choose_java
-from understudy.spark.context import SparkSettings, spark_context
+from understudy.spark.running import spark_running
+from understudy.spark.settings import SparkSettings
 
 SCHEMA = ("version BIGINT, run STRING, node STRING, incarnation BIGINT, seq BIGINT, mono_ms DOUBLE, wall_ms DOUBLE, "
           "type STRING, cause BIGINT, zxid BIGINT, controller_epoch BIGINT, data STRING")
-with spark_context(SparkSettings(java=choose_java(), memory="2g")) as context:
-    spark = SparkSession(context)
+with spark_running(SparkSettings(java=choose_java(), memory="2g")) as spark:
     files = [str(path) for path in Path(sys.argv[1]).rglob("*.jsonl")]
     lines = spark.read.schema(SCHEMA).json(files)
     print(sum(row["n"] for row in lines.groupBy("type").agg({"seq": "max", "*": "count"})

@@ -33,8 +33,9 @@ def reporter(java: JavaRuntime) -> Iterator[Reporter]:
     if not is_installed("pyspark"):
         yield _InThisProcess()
         return
-    from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  the extra `spark`
+    from understudy.spark.failures import SparkFailed  # noqa: PLC0415  the extra `spark`
     from understudy.spark.replay_job import ReplayInBackground  # noqa: PLC0415  the extra `spark`
+    from understudy.spark.settings import SparkSettings  # noqa: PLC0415  the extra `spark`
 
     try:
         with ReplayInBackground(SparkSettings.with_class_cache(java)) as spark:

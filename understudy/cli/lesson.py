@@ -30,7 +30,7 @@ from understudy.cli.lesson_class import ClassPlan, class_address
 from understudy.cli.lesson_page import serve_finished, serve_on_processes, write_lesson_page, write_lesson_site
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.control.http_thread import is_loopback
-from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.clusters.java import JavaNotFound
 from understudy.clusters.problems import BadExperiment
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
@@ -259,12 +259,13 @@ class _NoSpark(Exception):
 
 def _measured_in_spark(sweeps: Sequence[Path], lake: Path) -> list[SweepTable]:
     try:
-        from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  the extra `spark`
+        from understudy.spark.failures import SparkFailed  # noqa: PLC0415  the extra `spark`
+        from understudy.spark.settings import SparkSettings  # noqa: PLC0415  the extra `spark`
         from understudy.spark.sweep_job import measure_in_spark  # noqa: PLC0415  the extra `spark`
     except ModuleNotFoundError as error:
         raise _NoSpark(f"the package {error.name} is not installed") from None
     try:
-        settings = SparkSettings.with_class_cache(choose_java())
+        settings = SparkSettings.chosen()
         with Activity(sys.stderr, plain_lines=False) as activity:
             return measure_in_spark(sweeps, lake, settings, activity.step)
     except (JavaNotFound, SparkFailed, LakeError) as error:

@@ -1,10 +1,14 @@
 """Runs work in Apache Spark; the only package that imports pyspark.
 
-`gateway` and `context` start Spark, `replay_job` computes the tables of `understudy.history.metrics.metric_tables`,
-`source` lets Spark read event logs, `ingest_job` writes them into a lake, and `lake_tables` reads it. An analyst
-imports these names from here; each is loaded at first use:
+An analyst imports these names from here; each is loaded at first use:
 
-    from understudy.spark import read_lake, read_records, register, spark_session
+    from understudy.spark import replay, ingest, compare, seeds          functions that take a session
+    from understudy.spark import read_lake, read_records, register      a lake, and the data source of event logs
+    from understudy.spark import send_package, spark_session             executors, and a session that is ready
+
+`running` runs a session for a command: `classic` starts Java by `gateway`, and `connect` uses a Spark Connect server.
+`distribution` sends tasks to `kernels`, which run in workers. `replay_job`, `measured_tables`, `ingest_job`,
+`compare_job` and `seeds_job` are built on it.
 """
 
 from __future__ import annotations
@@ -15,12 +19,18 @@ from typing import TYPE_CHECKING
 from understudy.extras import require
 
 if TYPE_CHECKING:
+    from understudy.spark.functions import compare as compare
+    from understudy.spark.functions import ingest as ingest
+    from understudy.spark.functions import replay as replay
+    from understudy.spark.functions import seeds as seeds
+    from understudy.spark.functions import send_package as send_package
     from understudy.spark.lake_tables import read_lake as read_lake
     from understudy.spark.lake_tables import read_records as read_records
     from understudy.spark.session import spark_session as spark_session
     from understudy.spark.source import register as register
 
 _MODULES = {
+    **dict.fromkeys(("compare", "ingest", "replay", "seeds", "send_package"), "understudy.spark.functions"),
     "read_lake": "understudy.spark.lake_tables",
     "read_records": "understudy.spark.lake_tables",
     "register": "understudy.spark.source",
@@ -29,7 +39,17 @@ _MODULES = {
 
 require("spark")
 
-__all__ = ["read_lake", "read_records", "register", "spark_session"]
+__all__ = [
+    "compare",
+    "ingest",
+    "read_lake",
+    "read_records",
+    "register",
+    "replay",
+    "seeds",
+    "send_package",
+    "spark_session",
+]
 
 
 def __getattr__(name: str) -> object:

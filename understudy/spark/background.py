@@ -8,9 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
-from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
-from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context
+from understudy.spark.running import spark_running
+from understudy.spark.settings import Progress, SparkSettings, no_progress
 
 
 class SparkWork(Protocol):
@@ -27,10 +28,10 @@ class SparkInBackground(Generic[W]):
     """Runs Spark until its block ends. `start` returns at once, so that files can be listed while Java starts.
 
     Args:
-        work: returns the work in a context, which is warmed up before `wait` returns it.
+        work: returns the work in a session, which is warmed up before `wait` returns it.
     """
 
-    def __init__(self, settings: SparkSettings, work: Callable[[SparkContext], W]) -> None:
+    def __init__(self, settings: SparkSettings, work: Callable[[SparkSession], W]) -> None:
         self._settings = settings
         self._work = work
         self._stack = contextlib.ExitStack()
@@ -68,6 +69,6 @@ class SparkInBackground(Generic[W]):
         self._stack.__exit__(kind, error, trace)
 
     def _start(self, progress: Progress) -> W:
-        work = self._work(self._stack.enter_context(spark_context(self._settings, progress)))
+        work = self._work(self._stack.enter_context(spark_running(self._settings, progress)))
         work.warm_up()
         return work

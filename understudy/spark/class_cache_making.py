@@ -16,8 +16,9 @@ from pathlib import Path
 
 from understudy.clusters.java import JavaRuntime, choose_java
 from understudy.spark.class_cache import SUFFIX, cache_file
-from understudy.spark.context import SparkSettings, spark_context
 from understudy.spark.replay_job import SparkReplay
+from understudy.spark.running import spark_running
+from understudy.spark.settings import SparkSettings
 
 NEEDED_BYTES = 600 * 1024 * 1024
 """Free space that making a cache needs: for its file, and for the file from which Java makes it."""
@@ -54,8 +55,8 @@ def make(java: JavaRuntime) -> Path | None:
         with tempfile.TemporaryDirectory(prefix="making-", dir=file.parent) as folder:
             made = Path(folder) / file.name
             settings = SparkSettings(java=java, flags=(f"-XX:AOTCacheOutput={made}",), stop_timeout_s=MAKING_TIMEOUT_S)
-            with spark_context(settings) as context:
-                SparkReplay(context, settings.engine).warm_up()
+            with spark_running(settings) as spark:
+                SparkReplay(spark, settings.engine).warm_up()
             if not made.is_file():
                 return None
             made.replace(file)

@@ -2,51 +2,49 @@
 
 A group is the unit of work: Spark joins the tables, brings the runs of a group together, and a worker summarises them.
 The driver gets summaries, whose size does not depend on the number of runs. So the runs of the largest group have to
-fit into the memory of one worker, about a kilobyte each, and workers need numpy. The numbers are the same
-as from `understudy.history.compare.comparison.compare`.
+fit into the memory of one worker, about a kilobyte each, and workers need numpy. The numbers are the same as from
+`understudy.history.compare.comparison.compare`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple
 
 import msgspec
-from pyspark import RDD
-from pyspark.sql import DataFrame, Row, SparkSession, functions
+from pyspark.sql import DataFrame, SparkSession
 
-from understudy.history.compare.comparison import Comparison, assemble, p_values_of, permutations_for, summarize
+from understudy.history.compare.comparison import Comparison, assemble, permutations_for
 from understudy.history.compare.groups import (
     CannotCompare,
     IncompleteRun,
     Key,
-    Observation,
-    RunGroup,
     baseline_keys,
     check_runs,
     check_settings,
     command_in_lake,
-    observe_rows,
 )
 from understudy.history.lake.columns import MISSING
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.manifest import is_lake
 from understudy.history.metrics.incomplete_runs import first_evidence, older_row
-from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, Failover, Missing, Settings, Table, Totals
-from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
+from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, Missing
+from understudy.spark.distribution import contents, run_on_rows
+from understudy.spark.failures import spark_errors
+from understudy.spark.kernels import comparing
 from understudy.spark.lake_tables import read_lake
+from understudy.spark.running import spark_running
+from understudy.spark.sessions import functions_for
+from understudy.spark.settings import Progress, SparkSettings, no_progress
 
 TABLES_READ = ("settings", "totals", "failovers")
 """Names of the tables that a comparison reads, besides `missing`."""
 
 _MISSING_ORDER = (*SORTED_BY[MISSING], "evidence", "witness")
 _FIRST_MISSING = f"min_by(struct({', '.join(Missing.__struct_fields__)}), ({', '.join(_MISSING_ORDER)})) AS first"
-
-T = TypeVar("T", bound=Table)
-_Pair: TypeAlias = tuple[bool, RunGroup]
-"""A group, and whether it is the baseline of its pair."""
 
 
 class ComparedTables(NamedTuple):
@@ -77,8 +75,8 @@ def compare_folder(
     Raises:
         SparkFailed: Java did not start.
     """
-    with spark_context(settings, progress) as context:
-        tables = read_tables(SparkSession(context), folder)
+    with spark_running(settings, progress) as spark:
+        tables = read_tables(spark, folder)
         return compare_tables(tables, by, baseline, progress, incomplete=incomplete)
 
 
@@ -98,8 +96,9 @@ def read_tables(session: SparkSession, folder: Path) -> ComparedTables:
         raise CannotCompare(f"{folder} lacks the table {', '.join(lacking)}; {expected}")
     found = {name: session.read.parquet(str((folder / name).absolute())) for name in (*TABLES_READ, MISSING)}
     with spark_errors("the tables cannot be compared in Spark"):
-        first = found.pop(MISSING).groupBy("run").agg(functions.expr(_FIRST_MISSING)).collect()
-    return ComparedTables(found, {row["run"]: first_evidence([_row(row["first"], Missing)]) for row in first}, "")
+        first = found.pop(MISSING).groupBy("run").agg(functions_for(session).expr(_FIRST_MISSING)).collect()
+        missing = {row["run"]: msgspec.convert(older_row(row["first"].asDict()), Missing) for row in first}
+    return ComparedTables(found, {run: first_evidence([row]) for run, row in missing.items()}, "")
 
 
 def compare_tables(
@@ -125,33 +124,38 @@ def compare_tables(
     check_settings(tuple(baseline), "--baseline")
     with spark_errors("the tables cannot be compared in Spark"):
         progress("bringing the runs of each group together")
-        names = tuple(by)
-        observed = _observations(tables)
-        if not incomplete:
-            observed = observed.filter(lambda run: not run.missing)
-        keyed = observed.map(lambda run: (tuple(run.settings[name] for name in names), run))
-        groups = keyed.groupByKey().map(_group).cache()
-        sizes = dict(groups.map(lambda group: (group.key, group.failovers)).collect())
+        observed = _observations(tables, tuple(by), incomplete=incomplete).persist()
+        counted = observed.groupBy("kind").agg({"number": "sum"}).toDF("kind", "failovers").collect()
+        sizes = {comparing.key_of(row["kind"]): row["failovers"] for row in counted}
         without = _incomplete(tables)
         check_runs(len(sizes), sum(sizes.values()), () if incomplete else without)
         pairs = baseline_keys(sizes, by, baseline)
+        # A number that is given is kept, so that groups are spread over all cores though their rows are small.
+        groups = (
+            observed.repartition(len(sizes), "kind")
+            .groupBy("kind")
+            .agg({"content": "collect_list"})
+            .toDF(*comparing.GROUPED)
+            .persist()
+        )
         progress(f"summarising {len(sizes):,} groups")
-        summaries = groups.map(summarize).collect()
+        summaries = map(pickle.loads, contents(run_on_rows(groups, comparing.summarise)))
         progress(f"comparing {len(pairs):,} groups with their baselines")
-        members = groups.flatMap(partial(_members, pairs=pairs)).groupByKey()
-        tested = dict(members.map(partial(_tested, permutations=permutations_for(pairs))).collect())
+        tested = _tested(groups, pairs) if pairs else {}
+        comparison = assemble(summaries, tested, pairs, by, baseline, incomplete=without, uses_incomplete=incomplete)
         groups.unpersist()
-    return assemble(summaries, tested, pairs, by, baseline, incomplete=without, uses_incomplete=incomplete)
+        observed.unpersist()
+    return comparison
 
 
 def _incomplete(tables: ComparedTables) -> tuple[IncompleteRun, ...]:
     return tuple(
-        IncompleteRun(run=run, opened_by=_opened_by(tables.lake, run), missing=why)
+        IncompleteRun(run=run, opened_by=command_in_lake(tables.lake, run) if tables.lake else "", missing=why)
         for run, why in sorted(tables.missing.items())
     )
 
 
-def _observations(tables: ComparedTables) -> RDD[Observation]:
+def _observations(tables: ComparedTables, by: tuple[str, ...], *, incomplete: bool) -> DataFrame:
     """Join the rows of each run, and return its compared values."""
     settings, totals, failovers = (
         tables.rows[name].selectExpr("run", f"struct({', '.join(TABLES[name].__struct_fields__)}) AS {name}")
@@ -162,45 +166,27 @@ def _observations(tables: ComparedTables) -> RDD[Observation]:
         .join(failovers.groupBy("run").agg({"failovers": "collect_list"}), "run", "left")
         .toDF("run", "settings", "totals", "failovers")
     )
-    return rows.rdd.map(partial(_observed, missing=dict(tables.missing), lake=tables.lake))
+    kernel = partial(comparing.observe, by=by, missing=dict(tables.missing), lake=tables.lake, incomplete=incomplete)
+    return run_on_rows(rows, kernel)
 
 
-def _observed(row: Row, missing: Mapping[str, str], lake: str) -> Observation:
-    failovers = [_row(each, Failover) for each in row["failovers"] or ()]
-    return observe_rows(
-        row["run"],
-        _row(row["settings"], Settings),
-        _row(row["totals"], Totals),
-        sorted(failovers, key=lambda failover: failover.epoch),
-        opened_by=_opened_by(lake, row["run"]),
-        missing=missing.get(row["run"], ""),
+def _tested(groups: DataFrame, pairs: Mapping[Key, Key]) -> dict[Key, dict[str, float]]:
+    """Return the p values of each group that has a baseline."""
+    sides = [
+        (comparing.as_kind(key), comparing.as_kind(side), is_baseline)
+        for key, baseline in pairs.items()
+        for side, is_baseline in ((key, False), (baseline, True))
+    ]
+    session = groups.sparkSession
+    members = (
+        session.createDataFrame(sides, "test STRING, kind STRING, is_baseline BOOLEAN")
+        .join(groups, "kind")
+        .repartition(len(pairs), "test")
+        .selectExpr("test", "struct(kind, contents, is_baseline) AS member")
+        .groupBy("test")
+        .agg({"member": "collect_list"})
+        .toDF(*comparing.TESTED)
     )
-
-
-def _row(row: Row, table: type[T]) -> T:
-    """Return a row of one of `TABLES`."""
-    return msgspec.convert(older_row(row.asDict()), table)
-
-
-def _opened_by(lake: str, run: str) -> str:
-    return command_in_lake(lake, run) if lake else ""
-
-
-def _group(found: tuple[Key, Iterable[Observation]]) -> RunGroup:
-    key, runs = found
-    return RunGroup(key=key, runs=tuple(sorted(runs, key=lambda run: run.run)))
-
-
-def _members(group: RunGroup, pairs: Mapping[Key, Key]) -> Iterator[tuple[Key, _Pair]]:
-    """Return the group for its own test, if it has one, and for the tests in which it is the baseline."""
-    if group.key in pairs:
-        yield group.key, (False, group)
-    for key, baseline in pairs.items():
-        if baseline == group.key:
-            yield key, (True, group)
-
-
-def _tested(found: tuple[Key, Iterable[_Pair]], permutations: int) -> tuple[Key, dict[str, float]]:
-    key, members = found
-    group, baseline = (member for _, member in sorted(members, key=lambda pair: pair[0]))
-    return key, p_values_of(group, baseline, permutations)
+    tests = run_on_rows(members, partial(comparing.test, permutations=permutations_for(pairs)))
+    rows = tests.select("kind", "content").collect()
+    return {comparing.key_of(row["kind"]): pickle.loads(bytes(row["content"])) for row in rows}

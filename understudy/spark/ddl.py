@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
+from understudy.history.lake.columns import RUN_TABLES, table_schema
+from understudy.spark.comments import column_comments
 
-def ddl(schema: pa.Schema) -> str:
-    """Return the columns of `schema` as Spark's DDL."""
-    return ", ".join(f"`{field.name}` {_type(field.type)}" for field in schema)
+
+def ddl(schema: pa.Schema, comments: Mapping[str, str] | None = None) -> str:
+    """Return the columns of `schema` as Spark's DDL.
+
+    Args:
+        comments: the comments of columns, by name.
+    """
+    return ", ".join(f"`{field.name}` {_type(field.type)}{_comment(comments, field.name)}" for field in schema)
+
+
+def table_ddl(name: str) -> str:
+    """Return the columns of one of `RUN_TABLES` with their meanings as comments."""
+    comments = {"run": "The id of the run.", **column_comments(RUN_TABLES[name])}
+    return ddl(table_schema(name), comments)
+
+
+def _comment(comments: Mapping[str, str] | None, column: str) -> str:
+    if not comments or column not in comments:
+        return ""
+    text = comments[column].replace("\\", "\\\\").replace("'", "\\'")
+    return f" COMMENT '{text}'"
 
 
 def _type(arrow: pa.DataType) -> str:

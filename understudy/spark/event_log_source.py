@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from understudy.history.lake.log_rows import BadSource, FileRange, log_row_schema, read_ranges
 from understudy.spark.ddl import ddl
-from understudy.spark.log_files import SourceSettings, find, split
+from understudy.spark.log_files import SourceSettings, find, refuse_empty, split
 from understudy.spark.source import FORMAT
 from understudy.spark.stream_readers import UnlimitedStreamReader
 from understudy.spark.versions import HAS_READ_LIMITS, READ_LIMITS_SINCE, this_spark
@@ -76,11 +76,7 @@ class EventLogReader(DataSourceReader):
             BadSource: there is no event log at or below one of the paths.
         """
         files, empty = find(self._settings.paths)
-        if empty:
-            raise BadSource(
-                f"there are no event-log files at or below {', '.join(empty)}; expected files such as "
-                "broker-1-0001-0001.jsonl"
-            )
+        refuse_empty(empty)
         ranges = (FileRange(str(file), 0, file.stat().st_size) for file in files)
         return [InputPartition(task) for task in split(ranges, self._settings.partition_bytes)]
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Self
 
 import pyarrow as pa
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -24,7 +23,7 @@ from understudy.history.reading.lines import LogRow
 from understudy.history.reading.reader import find_files
 from understudy.history.report.growing_logs import GrowingLogs
 from understudy.history.report.replay import Replay
-from understudy.spark.context import SparkFailed, spark_errors
+from understudy.spark.failures import SparkFailed, spark_errors
 from understudy.spark.log_files import last_newline
 from understudy.spark.source import FORMAT, register
 from understudy.spark.versions import CHECKPOINT_PACKAGE, HAS_READ_LIMITS
@@ -52,8 +51,8 @@ class LogStream:
         SparkFailed: the checkpoint cannot be used.
     """
 
-    def __init__(self, context: SparkContext, paths: Sequence[Path], checkpoint: Path) -> None:
-        self._session = SparkSession(context)
+    def __init__(self, spark: SparkSession, paths: Sequence[Path], checkpoint: Path) -> None:
+        self._session = spark
         self._paths = paths
         self._checkpoint = checkpoint
         self._logs = GrowingLogs(paths)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import struct
 import subprocess
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from understudy.clusters.java import JavaRuntime
+from understudy.spark.failures import SparkFailed
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
@@ -47,25 +47,6 @@ _OPENED_PACKAGES = (
 
 _FIRST_JAVA_WITH_NATIVE_ACCESS_WARNING = 24
 _LAST_JAVA_WITH_SECURITY_ACTION = 23
-
-
-_PASSWORD_IN_URL = re.compile(r"://[^/@\s]+@")
-_SECRET_OPTION = re.compile(r"((?:token|password|secret)[\w.]*=)[^;&\s'\"]+", re.IGNORECASE)
-
-
-def redacted(text: str) -> str:
-    """Return text without the secrets that a master's URL may have: passwords before its host, and tokens."""
-    return _SECRET_OPTION.sub(r"\1…", _PASSWORD_IN_URL.sub("://…@", text))
-
-
-class SparkFailed(Exception):
-    """Spark's Java did not start, or Spark raised an exception.
-
-    The message has the end of Java's output, or what Spark was doing and a line about the first cause.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(redacted(message))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from understudy.history.lake.ingest import Ingested, NothingToIngest, find_logs, ingest
 from understudy.history.lake.manifest import LakeError
-from understudy.spark.context import SparkFailed
+from understudy.spark.failures import SparkFailed
 from understudy.spark.ingest_job import SparkEngine
 
 INTERVAL_S = 5.0
@@ -35,8 +35,8 @@ class LakeSink:
         problem: the reason why the last write failed; empty if it did not. The next one may succeed.
     """
 
-    def __init__(self, context: SparkContext, paths: Sequence[Path], lake: Path) -> None:
-        self._engine = SparkEngine(context)
+    def __init__(self, spark: SparkSession, paths: Sequence[Path], lake: Path) -> None:
+        self._engine = SparkEngine(spark)
         self._paths = paths
         self._lake = lake
         self.ingested: Ingested | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql import DataFrame, SparkSession
 
 from understudy.history.lake.columns import ENVELOPE_FIELDS
 from understudy.history.lake.lake import Lake
@@ -53,8 +53,8 @@ def read_records(spark: SparkSession, lake: Path | str, *, incomplete: bool = Fa
     if not files:
         return spark.createDataFrame([], f"{schema}, `type` STRING")
     # A file has the records of one type, in the folder of its name.
-    folder = functions.element_at(functions.split(functions.col("_metadata.file_path"), "/"), -2)
-    return _without(spark.read.schema(schema).parquet(*files).withColumn("type", folder), left_out)
+    folder = "element_at(split(_metadata.file_path, '/'), -2) AS type"
+    return _without(spark.read.schema(schema).parquet(*files).selectExpr("*", folder), left_out)
 
 
 def _without(rows: DataFrame, runs: frozenset[str]) -> DataFrame:
@@ -62,4 +62,4 @@ def _without(rows: DataFrame, runs: frozenset[str]) -> DataFrame:
     if not runs:
         return rows
     left_out = rows.sparkSession.createDataFrame([(run,) for run in sorted(runs)], "run STRING")
-    return rows.join(functions.broadcast(left_out), "run", "left_anti")
+    return rows.join(left_out.hint("broadcast"), "run", "left_anti")

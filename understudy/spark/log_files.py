@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +110,26 @@ def _local_path(path: str, relative_to: str) -> str:
             "ingest` where the logs are, and read the Parquet files of the lake from any storage"
         )
     return match[3]
+
+
+def files_of(paths: Iterable[str], relative_to: str) -> list[Path]:
+    """Return the event-log files at or below paths and patterns.
+
+    Raises:
+        BadSource: there is none at or below one of them, or one is not a path of this machine.
+    """
+    files, empty = find(_local_path(path, relative_to) for path in paths)
+    refuse_empty(empty)
+    return files
+
+
+def refuse_empty(paths: Sequence[str]) -> None:
+    """Raise `BadSource` if there are paths without event logs."""
+    if paths:
+        raise BadSource(
+            f"there are no event-log files at or below {', '.join(paths)}; expected files such as "
+            "broker-1-0001-0001.jsonl"
+        )
 
 
 def find(patterns: Iterable[str]) -> tuple[list[Path], list[str]]:

@@ -1,35 +1,25 @@
-"""Computes the metrics of many runs in Spark: each task has whole runs, and measures them with
-`understudy.history.report`.
-"""
+"""Computes the metrics of many runs in Spark, for a page: each task has whole runs, and a kernel measures them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
 
-from pyspark import RDD, SparkContext, StorageLevel
 from pyspark.sql import SparkSession
 
+from understudy.history.lake.columns import FINDINGS
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.history.metrics.row_tables import ROW_TABLES
 from understudy.history.reading.reader import FoundFiles
-from understudy.history.report.replay import Measured, Replay, groups_to_join, measure_groups, replay_of
+from understudy.history.report.replay import Measured, Replay, measure_groups, replay_of
 from understudy.history.report.runs import FoundLogs, RunFiles, logs_in, pack
-from understudy.history.report.spark_tasks import (
-    decoded,
-    holds_none_of,
-    measure_task,
-    measure_task_for_page,
-    row_table_rows_of_files,
-    rows_named,
-    rows_of,
-    shortened_for_page,
-)
 from understudy.spark.background import SparkInBackground
-from understudy.spark.context import Progress, SparkSettings, no_progress, spark_errors
-
-Work: TypeAlias = Callable[[Iterable[RunFiles]], Iterator[bytes]]
+from understudy.spark.distribution import contents, distribute
+from understudy.spark.failures import spark_errors
+from understudy.spark.kernels import measuring
+from understudy.spark.kernels.results import Kernel
+from understudy.spark.measured_tables import RunTables
+from understudy.spark.settings import Progress, SparkSettings, no_progress
 
 
 class TablesExist(Exception):
@@ -43,14 +33,14 @@ class SparkReplay:
         engine: the name of the engine, for the page.
     """
 
-    def __init__(self, context: SparkContext, engine: str) -> None:
-        self._context = context
+    def __init__(self, spark: SparkSession, engine: str) -> None:
+        self._spark = spark
         self._engine = engine
 
     def warm_up(self) -> None:
         """Run an empty job, so that the workers have been started when the first real one comes."""
         with spark_errors("Spark does not run"):
-            self._context.parallelize([()], 1).flatMap(measure_task_for_page).collect()
+            distribute(self._spark, [], measuring.measure_for_page).collect()
 
     def replay(
         self, logs: FoundLogs, *, output: Path | None = None, whole: bool = False, progress: Progress = no_progress
@@ -72,58 +62,33 @@ class SparkReplay:
         megabytes = sum(group.bytes for group in groups) / 1e6
         progress(f"computing the tables of {len(groups):,} runs in {len(logs.files):,} files, {megabytes:,.1f} MB")
         if output is None:
-            results = self._measure(groups, measure_task if whole else measure_task_for_page)
+            kernel = measuring.measure if whole else measuring.measure_for_page
+            with spark_errors("the event logs cannot be read in Spark"):
+                results = measure_groups(groups, lambda some: self._measured(some, kernel))
         else:
-            results = self._measure_and_write(groups, output, whole=whole, progress=progress)
+            with RunTables(self._spark, logs, whole=whole) as tables:
+                results = list(map(measuring.decoded, tables.measured()))
+                progress(f"writing the tables to {output}")
+                _write(tables, output)
         return replay_of(results, logs, self._engine)
 
-    def _measure(self, groups: Sequence[RunFiles], work: Work) -> list[Measured]:
-        def measure(groups: Sequence[RunFiles]) -> list[Measured]:
-            return [decoded(result) for result in self._distributed(groups).flatMap(work).collect()]
+    def _measured(self, groups: Sequence[RunFiles], kernel: Kernel) -> list[Measured]:
+        tasks = list(map(measuring.encoded_task, pack(groups)))
+        return list(map(measuring.decoded, contents(distribute(self._spark, tasks, kernel))))
 
-        with spark_errors("the event logs cannot be read in Spark"):
-            return measure_groups(groups, measure)
 
-    def _measure_and_write(
-        self, groups: Sequence[RunFiles], output: Path, *, whole: bool, progress: Progress
-    ) -> list[Measured]:
-        """Measure and keep the results on the workers; write their rows from there."""
-        shortened = _unchanged if whole else shortened_for_page
-        kept = self._distributed(groups).flatMap(measure_task).persist(StorageLevel.DISK_ONLY)
-        with spark_errors("the event logs cannot be read in Spark"):
-            results = [decoded(result) for result in kept.map(shortened).collect()]
-            again = groups_to_join(results)
-            if again:
-                files = frozenset(file for group in again for file in group.files)
-                joined = self._distributed(again).flatMap(measure_task).persist(StorageLevel.DISK_ONLY)
-                kept = kept.filter(holds_none_of(files)).union(joined)
-                results = [decoded(result) for result in kept.map(shortened).collect()]
-        # Arrow is only imported if tables are written: without it a command starts a tenth of a second earlier.
-        from understudy.history.lake.columns import table_schema  # noqa: PLC0415
-        from understudy.spark.ddl import ddl  # noqa: PLC0415
-
-        progress(f"writing the tables to {output}")
-        session = SparkSession(self._context)
-        with spark_errors(f"the tables cannot be written to {output}"):
-            again = [result.group for result in results]
-            all_rows = self._distributed(again).flatMap(row_table_rows_of_files).persist(StorageLevel.DISK_ONLY)
-            tables = {name: kept.flatMap(rows_of(name)) for name in TABLES}
-            tables |= {name: all_rows.flatMap(rows_named(name)) for name in ROW_TABLES}
-            for name, rows in tables.items():
-                found = session.read.schema(ddl(table_schema(name))).json(rows)
-                found.write.parquet(str((output / name).absolute()))
-        return results
-
-    def _distributed(self, groups: Sequence[RunFiles]) -> RDD[tuple[RunFiles, ...]]:
-        tasks = pack(groups)
-        return self._context.parallelize(tasks, max(1, len(tasks)))
+def _write(tables: RunTables, output: Path) -> None:
+    with spark_errors(f"the tables cannot be written to {output}"):
+        for name, table in tables.items():
+            if name != FINDINGS:
+                table.write.parquet(str((output / name).absolute()))
 
 
 class ReplayInBackground(SparkInBackground[SparkReplay]):
     """Runs Spark until its block ends; `replay` waits until it has started."""
 
     def __init__(self, settings: SparkSettings) -> None:
-        super().__init__(settings, lambda context: SparkReplay(context, settings.engine))
+        super().__init__(settings, lambda spark: SparkReplay(spark, settings.engine))
 
     def replay(
         self,
@@ -154,7 +119,3 @@ def check_output(output: Path) -> None:
     existing = [name for name in (*TABLES, *ROW_TABLES) if (output / name).exists()]
     if existing:
         raise TablesExist(f"{output} holds tables already ({', '.join(existing)}); give another folder, or remove them")
-
-
-def _unchanged(result: bytes) -> bytes:
-    return result

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
 
 from understudy.foundation.eventlog.fences import Switch
-from understudy.spark.context import spark_errors
-from understudy.trials.hunt.seed_tasks import SeedOutcome, SeedTask, encoded
+from understudy.spark.distribution import contents, cores, distribute
+from understudy.spark.failures import spark_errors
+from understudy.spark.kernels import simulating
+from understudy.trials.hunt.seed_tasks import SeedOutcome, SeedTask
 
 SEEDS_PER_TASK = 8
 """Number of seeds of a task. They take two to four seconds, which is the most that a lost worker loses; starting a task
@@ -21,7 +22,7 @@ TASKS_PER_ROUND_AND_CORE = 8
 
 
 def run_seeds(
-    context: SparkContext,
+    spark: SparkSession,
     seeds: Sequence[int],
     seconds: int,
     *,
@@ -39,18 +40,31 @@ def run_seeds(
     Raises:
         SparkFailed: a task failed again and again, or no worker is left.
     """
-    folder = "" if events is None else str(events.absolute())
-    names = tuple(switch.value for switch in fences_off)
     begin = 0
     while begin < len(seeds):
         # A cluster may give more cores, or fewer, while seeds run.
-        in_a_round = SEEDS_PER_TASK * TASKS_PER_ROUND_AND_CORE * max(1, context.defaultParallelism)
-        round_of_seeds = seeds[begin : begin + in_a_round]
-        begin += in_a_round
-        tasks = [
-            SeedTask(tuple(round_of_seeds[first : first + SEEDS_PER_TASK]), seconds, folder, keep_all, names)
-            for first in range(0, len(round_of_seeds), SEEDS_PER_TASK)
-        ]
+        in_a_round = SEEDS_PER_TASK * TASKS_PER_ROUND_AND_CORE * cores(spark)
         with spark_errors("the seeds cannot be run in Spark"):
-            found = context.parallelize(tasks, len(tasks)).mapPartitions(encoded).collect()
-        yield [msgspec.json.decode(outcome, type=SeedOutcome) for outcome in found]
+            some = seeds[begin : begin + in_a_round]
+            found = contents(outcomes(spark, some, seconds, events=events, keep_all=keep_all, fences_off=fences_off))
+        begin += in_a_round
+        yield list(map(simulating.decoded, found))
+
+
+def outcomes(
+    spark: SparkSession,
+    seeds: Sequence[int],
+    seconds: int,
+    *,
+    events: Path | None = None,
+    keep_all: bool = False,
+    fences_off: tuple[Switch, ...] = (),
+) -> DataFrame:
+    """Return results whose contents are the outcomes of seeds; the arguments are those of `run_seeds`."""
+    folder = "" if events is None else str(events.absolute())
+    names = tuple(switch.value for switch in fences_off)
+    tasks = [
+        SeedTask(tuple(seeds[first : first + SEEDS_PER_TASK]), seconds, folder, keep_all, names)
+        for first in range(0, len(seeds), SEEDS_PER_TASK)
+    ]
+    return distribute(spark, list(map(simulating.encoded_task, tasks)), simulating.run_seeds)

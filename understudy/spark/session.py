@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from pyspark.sql import SparkSession
 
-from understudy.clusters.java import choose_java
-from understudy.spark.context import LOCAL_MASTER, SparkSettings, spark_context
+from understudy.spark.running import spark_running
+from understudy.spark.settings import LOCAL_MASTER, SparkSettings
 from understudy.spark.source import register
 from understudy.spark.versions import HAS_DATA_SOURCES
 
@@ -30,8 +30,7 @@ def spark_session(*, master: str = LOCAL_MASTER, memory: str = SESSION_MEMORY) -
         JavaNotFound: there is no Java.
         SparkFailed: Java did not start, or Spark does not run with `master`.
     """
-    with spark_context(SparkSettings.with_class_cache(choose_java(), master=master, memory=memory)) as context:
-        session = SparkSession(context)
+    with spark_running(SparkSettings.chosen(master=master, memory=memory)) as session:
         if HAS_DATA_SOURCES:
             register(session)
         yield session

@@ -13,9 +13,11 @@ from pyspark.sql import Row, SparkSession
 
 from understudy.history.lake.ingest import find_logs, ingest
 from understudy.history.lake.lake import Lake
-from understudy.spark.context import Progress, SparkSettings, no_progress, spark_context, spark_errors
+from understudy.spark.failures import spark_errors
 from understudy.spark.ingest_job import SparkEngine
 from understudy.spark.lake_tables import read_lake
+from understudy.spark.running import spark_running
+from understudy.spark.settings import Progress, SparkSettings, no_progress
 from understudy.trials.lessons.sweeping import TIMES, SweepRow, SweepTable, complete_runs
 
 FIRST_FAILOVERS: Final = f"""
@@ -52,11 +54,11 @@ def measure_in_spark(
         SweepNotRun: no run of a sweep is complete.
         OSError: the lake cannot be written.
     """
-    with spark_context(settings, progress) as context:
-        ingest(find_logs(sweeps), lake, lambda size: SparkEngine(context), progress)
+    with spark_running(settings, progress) as spark:
+        ingest(find_logs(sweeps), lake, lambda size: SparkEngine(spark), progress)
         progress("asking the lake")
         with spark_errors(f"the tables of {lake} cannot be read in Spark"):
-            return _asked(SparkSession(context), lake, sweeps, settings.engine)
+            return _asked(spark, lake, sweeps, settings.engine)
 
 
 def _asked(session: SparkSession, lake: Path, sweeps: Sequence[Path], engine: str) -> list[SweepTable]:

@@ -8,7 +8,7 @@ import pyspark
 
 from understudy.clusters.java import JavaRuntime
 from understudy.extras import is_installed
-from understudy.spark.gateway import SparkFailed
+from understudy.spark.failures import SparkFailed
 
 OLDEST_SPARK: Final = (3, 5)
 DATA_SOURCES_SINCE: Final = "4.0"

@@ -12,10 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from understudy.clusters.java import choose_java
-from understudy.spark.context import SparkSettings, spark_context
+from understudy.spark.running import spark_running
+from understudy.spark.settings import SparkSettings
 
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    with spark_context(SparkSettings(java=choose_java(), memory="1g")) as context:
-        yield SparkSession(context)
+    with spark_running(SparkSettings(java=choose_java(), memory="1g")) as running:
+        yield running

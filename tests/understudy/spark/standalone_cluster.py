@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from devtools.standalone_spark import START_TIMEOUT_S, StandaloneCluster
+from understudy.spark.kernels.results import Result
 
 __all__ = ["KillInTheMiddle", "StandaloneCluster", "port_of_no_server"]
 
@@ -35,12 +36,12 @@ class KillInTheMiddle:
     def __exit__(self, *_: object) -> None:
         self._thread.join()
 
-    def waiting(self, work: Callable[[Iterable[Any]], Iterator[bytes]]) -> Callable[[Iterable[Any]], Iterator[bytes]]:
-        """Return `work` as a function that is sent to workers by value and waits for the kill."""
+    def waiting(self, work: Callable[..., Iterable[Result]]) -> Callable[..., Iterator[Result]]:
+        """Return a kernel as a function that is sent to workers by value and waits for the kill."""
         one_has_finished, killed, timeout_s = self._one_has_finished, self._killed, START_TIMEOUT_S
 
-        def waiting_work(task: Iterable[Any]) -> Iterator[bytes]:
-            results = list(work(task))
+        def waiting_work(task: Iterable[Any], **options: Any) -> Iterator[Result]:
+            results = list(work(task, **options))
             deadline = time.monotonic() + timeout_s
             while one_has_finished.exists() and not killed.exists() and time.monotonic() < deadline:
                 time.sleep(0.01)

@@ -12,8 +12,9 @@ from tests.foundation.eventlog.stories import killed_controller
 from understudy.clusters.java import JavaRuntime, choose_java
 from understudy.history.report.runs import find_logs
 from understudy.spark import class_cache, class_cache_making
-from understudy.spark.context import SparkSettings, spark_context
 from understudy.spark.replay_job import SparkReplay
+from understudy.spark.running import spark_running
+from understudy.spark.settings import SparkSettings
 
 
 @pytest.fixture
@@ -116,8 +117,8 @@ def test_java_accepts_the_cache_that_is_made(tmp_path: Path, run_folder: Path, m
     assert class_cache.flags(chosen) == (f"-XX:AOTCache={file}",)
     # With this mode Java ends if it cannot use the cache.
     settings = SparkSettings(java=chosen, flags=(*class_cache.flags(chosen), "-XX:AOTMode=on"))
-    with spark_context(settings) as context:
-        assert len(SparkReplay(context, "Spark").replay(find_logs([run_folder])).runs) == 1
+    with spark_running(settings) as spark:
+        assert len(SparkReplay(spark, "Spark").replay(find_logs([run_folder])).runs) == 1
 
 
 @pytest.mark.xdist_group("spark class_cache")
@@ -128,5 +129,5 @@ def test_a_broken_cache_is_ignored(tmp_path: Path, run_folder: Path, monkeypatch
     if file is None:
         pytest.skip(f"a cache needs Java {class_cache.FIRST_JAVA}; this is {chosen}")
     file.write_bytes(b"no cache at all" * 1000)
-    with spark_context(SparkSettings.with_class_cache(chosen)) as context:
-        assert len(SparkReplay(context, "Spark").replay(find_logs([run_folder])).runs) == 1
+    with spark_running(SparkSettings.with_class_cache(chosen)) as spark:
+        assert len(SparkReplay(spark, "Spark").replay(find_logs([run_folder])).runs) == 1

@@ -19,7 +19,7 @@ from tests.understudy.history.lake.lakes import assert_holds, counted_files, fil
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
 from understudy.cli.main import main
 from understudy.clusters.java import choose_java
-from understudy.history.compare.comparison import compare, summarize
+from understudy.history.compare.comparison import compare
 from understudy.history.compare.groups import command_in_lake, observe
 from understudy.history.compare.html_page import html_page
 from understudy.history.lake import ingest as ingesting
@@ -29,11 +29,13 @@ from understudy.history.lake.lake import Lake
 from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import find_logs as find_run_logs
 from understudy.history.report.runs import pack
-from understudy.history.report.spark_tasks import measure_task
-from understudy.spark import compare_job, ingest_job, replay_job
-from understudy.spark.context import SparkFailed, SparkSettings, spark_context
+from understudy.spark import compare_job, replay_job
+from understudy.spark.failures import SparkFailed
 from understudy.spark.ingest_job import SparkEngine
+from understudy.spark.kernels import comparing, measuring, writing
 from understudy.spark.replay_job import SparkReplay
+from understudy.spark.running import spark_running
+from understudy.spark.settings import SparkSettings
 
 pytestmark = pytest.mark.xdist_group("spark cluster")
 
@@ -63,9 +65,9 @@ def test_a_killed_worker_changes_no_result(
 ) -> None:
     monkeypatch.setattr(replay_job, "pack", partial(pack, task_bytes=1))
     with KillInTheMiddle(tmp_path, cluster) as kill:
-        monkeypatch.setattr(replay_job, "measure_task", kill.waiting(measure_task))
-        with spark_context(SparkSettings(java=choose_java(), master=cluster.master)) as context:
-            found = SparkReplay(context, "Spark").replay(find_run_logs([logs]), whole=True)
+        monkeypatch.setattr(measuring, "measure", kill.waiting(measuring.measure))
+        with spark_running(SparkSettings(java=choose_java(), master=cluster.master)) as spark:
+            found = SparkReplay(spark, "Spark").replay(find_run_logs([logs]), whole=True)
     assert cluster.workers[0].poll() is not None
     expected = replay_in_python([logs])
     assert found.runs == expected.runs
@@ -80,10 +82,9 @@ def test_a_killed_worker_changes_no_lake(
     monkeypatch.setattr(writer, "SMALL_PARTS", RUNS + 1)
     take(tmp_path / "expected", logs)
     settings = SparkSettings(java=choose_java(), master=cluster.master)
-    with spark_context(settings) as context, KillInTheMiddle(tmp_path, cluster) as kill:
-        waiting = kill.waiting(partial(ingest_job._written, str(tmp_path / "lake")))
-        monkeypatch.setattr(ingest_job, "_written", lambda lake, tasks: waiting(tasks))
-        result = ingest(find_logs([logs]), tmp_path / "lake", lambda _: SparkEngine(context))
+    with spark_running(settings) as spark, KillInTheMiddle(tmp_path, cluster) as kill:
+        monkeypatch.setattr(writing, "write_parts", kill.waiting(writing.write_parts))
+        result = ingest(find_logs([logs]), tmp_path / "lake", lambda _: SparkEngine(spark))
     assert cluster.workers[0].poll() is not None
     assert (len(result.added), result.refused) == (RUNS, [])
     assert len(Lake(tmp_path / "lake").files("tables", "totals")) == RUNS
@@ -114,8 +115,7 @@ def test_a_killed_worker_changes_no_comparison(
     expected = compare(observed, by, baseline)
     assert expected.tests > 0
     with KillInTheMiddle(tmp_path, cluster) as kill:
-        waiting = kill.waiting(partial(map, summarize))
-        monkeypatch.setattr(compare_job, "summarize", lambda group: next(waiting([group])))
+        monkeypatch.setattr(comparing, "summarise", kill.waiting(comparing.summarise))
         settings = SparkSettings(java=choose_java(), master=cluster.master)
         found = compare_job.compare_folder(lake, by, baseline, settings)
     assert cluster.workers[0].poll() is not None
@@ -128,9 +128,9 @@ def test_a_cluster_without_workers_is_given_up(tmp_path: Path, logs: Path) -> No
         settings = SparkSettings(java=choose_java(), master=cluster.master, executor_timeout_s=2)
         with (
             pytest.raises(SparkFailed, match="has given no executor for 2 s: its workers may be gone"),
-            spark_context(settings) as context,
+            spark_running(settings) as spark,
         ):
-            SparkReplay(context, "Spark").replay(find_run_logs([logs]))
+            SparkReplay(spark, "Spark").replay(find_run_logs([logs]))
 
 
 @pytest.mark.parametrize("master", ["spark://127.0.0.1:{port}", "spark://127.0.0.1:{port},127.0.0.1:{port}"])
@@ -139,7 +139,7 @@ def test_a_master_that_is_not_there_is_named_at_once(master: str) -> None:
         url = master.format(port=port)
         with (
             pytest.raises(SparkFailed, match=f"no Spark master listens at {url} .*refused"),
-            spark_context(SparkSettings(java=choose_java(), master=url)),
+            spark_running(SparkSettings(java=choose_java(), master=url)),
         ):
             pass
 
@@ -148,7 +148,7 @@ def test_a_master_that_is_not_there_is_named_at_once(master: str) -> None:
 def test_a_master_without_a_port_is_named(master: str) -> None:
     with (
         pytest.raises(SparkFailed, match="no Spark master listens"),
-        spark_context(SparkSettings(java=choose_java(), master=master)),
+        spark_running(SparkSettings(java=choose_java(), master=master)),
     ):
         pass
 

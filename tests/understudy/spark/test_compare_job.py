@@ -44,7 +44,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def tables(session: SparkSession, logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tables")
-    SparkReplay(session.sparkContext, "Spark").replay(find_logs([logs]), output=folder)
+    SparkReplay(session, "Spark").replay(find_logs([logs]), output=folder)
     return folder
 
 

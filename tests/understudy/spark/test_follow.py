@@ -17,7 +17,7 @@ from tests.understudy.history.lake.lakes import assert_holds
 from tests.understudy.spark.oracle.sql_replay import comparable, replay_with_sql
 from understudy.history.report.replay import Replay, replay_in_python
 from understudy.spark import follow_job
-from understudy.spark.context import SparkFailed
+from understudy.spark.failures import SparkFailed
 from understudy.spark.follow_job import LogStream
 from understudy.spark.lake_sink import LakeSink
 
@@ -78,7 +78,7 @@ def test_the_tables_at_the_end_are_those_of_a_replay(
     whole = tmp_path / "whole"
     write(RandomRun(seed, records=400, run="first").logs, whole / "first")
     write(RandomRun(seed + 100, records=200, run="second").logs, whole / "second")
-    with LogStream(session.sparkContext, [followed], tmp_path / "checkpoint") as stream:
+    with LogStream(session, [followed], tmp_path / "checkpoint") as stream:
         for lines in portions(whole, followed, seed):
             wait_for_lines(stream, lines)
             live = stream.replay("live")
@@ -98,11 +98,11 @@ def test_a_stream_started_again_from_its_checkpoint_loses_and_doubles_nothing(
     starts = 0
     for number, lines in enumerate(portions(whole, followed, 5)):
         if number % 2 == 0:
-            with LogStream(session.sparkContext, [followed], checkpoint) as stream:
+            with LogStream(session, [followed], checkpoint) as stream:
                 wait_for_lines(stream, lines)
                 assert stream.replay("live", whole=True) == expected_whole_lines(followed, tmp_path / f"cut-{number}")
             starts += 1
-    with LogStream(session.sparkContext, [followed], checkpoint) as stream:
+    with LogStream(session, [followed], checkpoint) as stream:
         assert stream.finish("live", whole=True) == expected(whole)
     assert starts > 1
 
@@ -120,7 +120,7 @@ def expected_whole_lines(folder: Path, copy: Path) -> Replay:
 
 def test_damage_and_a_torn_last_line_are_findings(session: SparkSession, followed: Path, tmp_path: Path) -> None:
     whole = write(killed_controller(), tmp_path / "whole")
-    with LogStream(session.sparkContext, [followed], tmp_path / "checkpoint") as stream:
+    with LogStream(session, [followed], tmp_path / "checkpoint") as stream:
         for file in sorted(whole.iterdir()):
             append(file, followed / file.name)
         torn = followed / "broker-9-0001-0001.jsonl"
@@ -129,7 +129,7 @@ def test_damage_and_a_torn_last_line_are_findings(session: SparkSession, followe
         assert stream.replay("live").findings == ()
         assert stream.finish("live", whole=True) == expected(followed)
         assert [finding.kind for finding in stream.finish("live").findings] == ["torn line"]
-    with LogStream(session.sparkContext, [followed], tmp_path / "other") as stream:
+    with LogStream(session, [followed], tmp_path / "other") as stream:
         torn.write_bytes(b"not a record\n")
         wait_for(stream, lambda: bool(stream.replay("live").findings), "the damaged line is found")
         assert stream.replay("live", whole=True) == expected(followed)
@@ -138,7 +138,7 @@ def test_damage_and_a_torn_last_line_are_findings(session: SparkSession, followe
 def test_a_log_that_is_deleted_ends_the_stream_by_name(session: SparkSession, followed: Path, tmp_path: Path) -> None:
     whole = write(killed_controller(), tmp_path / "whole")
     logs = sorted(whole.iterdir())
-    with LogStream(session.sparkContext, [followed], tmp_path / "checkpoint") as stream:
+    with LogStream(session, [followed], tmp_path / "checkpoint") as stream:
         lines = sum(append(file, followed / file.name) for file in logs)
         wait_for_lines(stream, lines)
         (followed / logs[0].name).unlink()
@@ -152,8 +152,8 @@ def test_the_lake_beside_it_holds_the_runs_as_they_grow(
     monkeypatch.setattr("understudy.spark.lake_sink.INTERVAL_S", 0.05)
     whole, lake = write(RandomRun(7, records=300).logs, tmp_path / "whole"), tmp_path / "lake"
     with (
-        LogStream(session.sparkContext, [followed], tmp_path / "checkpoint") as stream,
-        LakeSink(session.sparkContext, [followed], lake) as sink,
+        LogStream(session, [followed], tmp_path / "checkpoint") as stream,
+        LakeSink(session, [followed], lake) as sink,
     ):
         versions = set()
         for lines in portions(whole, followed, 7):
@@ -180,8 +180,8 @@ def test_a_lake_that_cannot_be_written_is_a_problem_until_it_can(
     lake.write_text("a file")
     whole = write(killed_controller(), tmp_path / "whole")
     with (
-        LogStream(session.sparkContext, [followed], tmp_path / "checkpoint") as stream,
-        LakeSink(session.sparkContext, [followed], lake) as sink,
+        LogStream(session, [followed], tmp_path / "checkpoint") as stream,
+        LakeSink(session, [followed], lake) as sink,
     ):
         for file in whole.iterdir():
             append(file, followed / file.name)

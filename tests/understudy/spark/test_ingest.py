@@ -24,8 +24,8 @@ from understudy.history.lake.manifest import LakeError
 from understudy.history.metrics.incomplete_runs import IncompleteRunsLeftOut
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.spark import read_lake, read_records
-from understudy.spark.context import SparkFailed
 from understudy.spark.ddl import ddl
+from understudy.spark.failures import SparkFailed
 from understudy.spark.ingest_job import SparkEngine
 from understudy.trials.seeds.seeds import run_seed
 
@@ -46,7 +46,7 @@ def test_workers_write_the_same_lake(
     monkeypatch.setattr(ingesting, "_MAX_TASK_BYTES", 1)
     monkeypatch.setattr(ingesting, "_TASKS_PER_ROUND_AND_CORE", 1)
     lake = tmp_path / "lake"
-    result = ingest(find_logs([runs]), lake, lambda _: SparkEngine(session.sparkContext))
+    result = ingest(find_logs([runs]), lake, lambda _: SparkEngine(session))
     assert (len(result.added), result.refused) == (5, [])
     assert result.version > 1, "each round of tasks is a version"
     assert_holds(lake, runs)
@@ -63,7 +63,7 @@ def test_the_tables_of_a_lake_are_those_that_sql_computes_from_the_logs(
     run_seed(3, 30, events=runs / "seed-3")
     log = runs / "random-4" / "broker-1-0001-0001.jsonl"
     log.write_bytes(log.read_bytes()[:-20])
-    ingest(find_logs([runs]), tmp_path / "lake", lambda _: SparkEngine(session.sparkContext))
+    ingest(find_logs([runs]), tmp_path / "lake", lambda _: SparkEngine(session))
     opened = Lake(tmp_path / "lake")
     expected = replay_with_sql(session, [runs])
     assert len(expected.runs) == 14
@@ -87,7 +87,7 @@ def test_a_task_that_fails_is_named_and_changes_nothing(session: SparkSession, r
     (lake / "tables" / "elections").rename(tmp_path / "moved")
     (lake / "tables" / "elections").touch()
     with pytest.raises(SparkFailed, match=f"the event logs cannot be written into {lake}: "):
-        ingest(find_logs([runs]), lake, lambda _: SparkEngine(session.sparkContext))
+        ingest(find_logs([runs]), lake, lambda _: SparkEngine(session))
     (lake / "tables" / "elections").unlink()
     (tmp_path / "moved").rename(lake / "tables" / "elections")
     assert content(lake) == before

@@ -12,7 +12,7 @@ import pytest
 from understudy.cli.analysis import replay
 from understudy.clusters.java import JavaRuntime
 from understudy.spark import class_cache, class_cache_making
-from understudy.spark.gateway import SparkFailed
+from understudy.spark.failures import SparkFailed
 
 
 class Screen(io.StringIO):

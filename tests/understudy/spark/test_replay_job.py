@@ -25,7 +25,7 @@ from understudy.history.reading.reader import read
 from understudy.history.report.replay import Replay, replay_in_python
 from understudy.history.report.report import render
 from understudy.history.report.runs import find_logs
-from understudy.spark.context import SparkFailed
+from understudy.spark.failures import SparkFailed
 from understudy.spark.replay_job import SparkReplay, TablesExist
 from understudy.trials.seeds.seeds import run_seed
 
@@ -59,7 +59,7 @@ def rows(runs: dict[str, RunMetrics], name: str, table: str) -> object:
 
 
 def in_spark(session: SparkSession, paths: list[Path], *, output: Path | None = None, whole: bool = False) -> Replay:
-    return SparkReplay(session.sparkContext, "Spark").replay(find_logs(paths), output=output, whole=whole)
+    return SparkReplay(session, "Spark").replay(find_logs(paths), output=output, whole=whole)
 
 
 def assert_same_replay(session: SparkSession, paths: Iterable[Path]) -> Replay:

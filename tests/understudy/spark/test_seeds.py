@@ -14,11 +14,13 @@ from understudy.clusters.java import choose_java
 from understudy.foundation.eventlog.fences import Fence
 from understudy.history.lake.lake import Lake
 from understudy.spark import seeds_job
-from understudy.spark.context import SparkSettings, spark_context
+from understudy.spark.kernels import simulating
+from understudy.spark.running import spark_running
 from understudy.spark.seed_ledger import SeedHunt
 from understudy.spark.seeds_job import run_seeds
+from understudy.spark.settings import SparkSettings
 from understudy.trials.hunt import seed_tasks
-from understudy.trials.hunt.seed_tasks import SeedTask, encoded, leave_events, run_task
+from understudy.trials.hunt.seed_tasks import SeedTask, leave_events, run_task
 from understudy.trials.seeds.seeds import SeedReport, run_seed
 
 pytestmark = pytest.mark.xdist_group("spark seeds")
@@ -27,8 +29,8 @@ SECONDS = 6
 
 
 def test_outcomes_are_those_of_this_process() -> None:
-    with spark_context(SparkSettings(java=choose_java())) as context:
-        (outcomes,) = run_seeds(context, range(1, 11), SECONDS)
+    with spark_running(SparkSettings(java=choose_java())) as spark:
+        (outcomes,) = run_seeds(spark, range(1, 11), SECONDS)
     assert outcomes == list(run_task(SeedTask(tuple(range(1, 11)), SECONDS)))
 
 
@@ -111,11 +113,11 @@ def test_a_killed_worker_changes_no_outcome(tmp_path: Path, monkeypatch: pytest.
         (tmp_path / folder).mkdir()
     with (
         StandaloneCluster(tmp_path / "cluster", choose_java(), workers=2) as cluster,
-        spark_context(SparkSettings(java=choose_java(), master=cluster.master)) as context,
+        spark_running(SparkSettings(java=choose_java(), master=cluster.master)) as spark,
         KillInTheMiddle(tmp_path / "kill", cluster) as kill,
     ):
-        monkeypatch.setattr(seeds_job, "encoded", kill.waiting(encoded))
-        rounds = run_seeds(context, seeds, SECONDS, events=tmp_path / "logs", keep_all=True)
+        monkeypatch.setattr(simulating, "run_seeds", kill.waiting(simulating.run_seeds))
+        rounds = run_seeds(spark, seeds, SECONDS, events=tmp_path / "logs", keep_all=True)
         found = [outcome for outcomes in rounds for outcome in outcomes]
         assert cluster.workers[0].poll() is not None
     assert sorted(found, key=lambda outcome: outcome.seed) == list(run_task(SeedTask(tuple(seeds), SECONDS)))

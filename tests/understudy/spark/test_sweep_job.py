@@ -9,7 +9,7 @@ import pytest
 
 from understudy.clusters.java import JavaNotFound, JavaRuntime, choose_java
 from understudy.clusters.values import Span
-from understudy.spark.context import SparkSettings
+from understudy.spark.settings import SparkSettings
 from understudy.spark.sweep_job import measure_in_spark
 from understudy.trials.lessons.document import SweepPlan
 from understudy.trials.lessons.sweeping import SweepNotRun, keep_median, measure_in_python, run_sweep

@@ -8,7 +8,9 @@ import pytest
 
 from understudy.clusters.java import JavaRuntime
 from understudy.spark import versions
-from understudy.spark.context import SparkFailed, SparkSettings, spark_context
+from understudy.spark.failures import SparkFailed
+from understudy.spark.running import spark_running
+from understudy.spark.settings import SparkSettings
 from understudy.spark.source import register
 from understudy.spark.versions import SparkTooOld, check_versions
 
@@ -41,7 +43,7 @@ def test_java_is_not_started_if_it_does_not_fit(monkeypatch: pytest.MonkeyPatch)
         raise SparkTooOld("too old")
 
     monkeypatch.setattr("understudy.spark.context.check_versions", refuse)
-    with pytest.raises(SparkTooOld), spark_context(SparkSettings(java=java(17))):
+    with pytest.raises(SparkTooOld), spark_running(SparkSettings(java=java(17))):
         pass
 
 

@@ -12,7 +12,7 @@ from understudy.cli.activity import Activity
 from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.cli.page_file import write_page as write_file
 from understudy.cli.progress import Progress
-from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.clusters.java import JavaNotFound
 from understudy.extras import require
 from understudy.history.compare.comparison import Comparison, compare
 from understudy.history.compare.folders import ObservedFolders, folder_of, observe_folders
@@ -76,13 +76,14 @@ def _pages(comparison: Comparison, options: argparse.Namespace) -> dict[str, str
 
 def _in_spark(options: argparse.Namespace) -> Comparison:
     from understudy.spark.compare_job import compare_folder  # noqa: PLC0415  Spark only if it is asked for
-    from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  Spark only if it is asked for
+    from understudy.spark.failures import SparkFailed  # noqa: PLC0415  Spark only if it is asked for
+    from understudy.spark.settings import SparkSettings  # noqa: PLC0415  Spark only if it is asked for
 
     with reported_as(Failed, JavaNotFound, SparkFailed, LakeError):
         if is_lake(options.runs[0]):
             # A lake that cannot be read is named before Spark has started, which takes seconds.
             read_newest(options.runs[0])
-        settings = SparkSettings.with_class_cache(choose_java(options.java_home), master=options.spark)
+        settings = SparkSettings.chosen(master=options.spark, java_home=options.java_home)
         with Activity(sys.stderr, plain_lines=False) as activity:
             return compare_folder(
                 options.runs[0],

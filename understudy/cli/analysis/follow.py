@@ -16,13 +16,15 @@ from understudy.cli.analysis.ingest import describe
 from understudy.cli.arguments import Failed, reported_as
 from understudy.cli.interruptions import Interruption, interruptible
 from understudy.cli.screen import Screen
-from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.clusters.java import JavaNotFound
 from understudy.history.lake.manifest import LakeError
 from understudy.history.report.replay import Replay
 from understudy.history.report.report import render
-from understudy.spark.context import SparkFailed, SparkSettings, spark_context
+from understudy.spark.failures import SparkFailed
 from understudy.spark.follow_job import LogStream
 from understudy.spark.lake_sink import LakeSink
+from understudy.spark.running import spark_running
+from understudy.spark.settings import SparkSettings
 
 _STATUS_EVERY_S = 0.5
 _PAGES_SHARE = 0.9
@@ -37,21 +39,20 @@ def follow(options: argparse.Namespace) -> tuple[Replay, bool]:
     Raises:
         Failed: Spark does not start, a log was deleted, or the lake cannot be written at the end.
     """
-    java = choose_java(options.java_home)
-    print(f"Spark starts with {java}", file=sys.stderr, flush=True)
-    settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
+    settings = SparkSettings.chosen(master=options.master, memory=options.driver_memory, java_home=options.java_home)
+    print(settings.announcement, file=sys.stderr, flush=True)
     engine = f"{settings.engine}, live"
     with contextlib.ExitStack() as stack:
         checkpoint = options.checkpoint or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="understudy-follow-"))
         )
         with Activity(sys.stderr, plain_lines=False) as activity:
-            context = stack.enter_context(spark_context(settings, activity.step))
+            spark = stack.enter_context(spark_running(settings, activity.step))
             # PySpark's own handler, which it sets at its start, would cancel the stream at Ctrl-C.
             interruption = stack.enter_context(interruptible())
             activity.step("starting the stream")
-            stream = stack.enter_context(LogStream(context, options.runs, checkpoint))
-        sink = None if options.lake is None else stack.enter_context(LakeSink(context, options.runs, options.lake))
+            stream = stack.enter_context(LogStream(spark, options.runs, checkpoint))
+        sink = None if options.lake is None else stack.enter_context(LakeSink(spark, options.runs, options.lake))
         with Screen(sys.stdout) as screen:
             for page in _pages(stream, engine, interruption, options.until_idle):
                 screen.draw(_rendered(page, options), _status(stream, sink))

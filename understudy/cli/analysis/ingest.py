@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import PYTHON_ENGINE, BadInput, Failed, reported_as
-from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.clusters.java import JavaNotFound
 from understudy.history.lake.ingest import (
     IN_PROCESS_BYTES,
     Engine,
@@ -80,12 +80,14 @@ def _is_for_spark(options: argparse.Namespace, size: int) -> bool:
 def _spark(options: argparse.Namespace, activity: Activity) -> Iterator[SparkInBackground[SparkEngine]]:
     """Run Spark from when it is first needed until the block ends."""
     from understudy.spark.background import SparkInBackground  # noqa: PLC0415  Spark only if it is needed
-    from understudy.spark.context import SparkFailed, SparkSettings  # noqa: PLC0415  Spark only if it is needed
+    from understudy.spark.failures import SparkFailed  # noqa: PLC0415  Spark only if it is needed
     from understudy.spark.ingest_job import SparkEngine  # noqa: PLC0415  Spark only if it is needed
+    from understudy.spark.settings import SparkSettings  # noqa: PLC0415  Spark only if it is needed
 
     with reported_as(Failed, JavaNotFound, hint=PYTHON_ENGINE), reported_as(Failed, SparkFailed):
-        java = choose_java(options.java_home)
-        settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
+        settings = SparkSettings.chosen(
+            master=options.master, memory=options.driver_memory, java_home=options.java_home
+        )
         with SparkInBackground(settings, SparkEngine) as spark:
             yield spark
             activity.step("stopping Spark")

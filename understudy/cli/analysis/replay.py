@@ -9,28 +9,29 @@ from collections.abc import Callable
 
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import PYTHON_ENGINE, Failed, reported_as
-from understudy.clusters.java import JavaNotFound, JavaRuntime, choose_java
+from understudy.clusters.java import JavaNotFound, JavaRuntime
 from understudy.history.reading.reader import FoundFiles
 from understudy.history.report.replay import Replay
 from understudy.spark import class_cache, class_cache_making
-from understudy.spark.context import SparkFailed, SparkSettings
+from understudy.spark.failures import SparkFailed
 from understudy.spark.replay_job import ReplayInBackground, TablesExist
+from understudy.spark.settings import SparkSettings
 
 
 @reported_as(Failed, SparkFailed, TablesExist)
 @reported_as(Failed, JavaNotFound, hint=PYTHON_ENGINE)
 def replay_in_spark(options: argparse.Namespace, found: FoundFiles, show: Callable[[Replay], None]) -> None:
     """Compute the tables of runs in Spark; show them, and write them to --dir if it is given. Raises Failed."""
-    java = choose_java(options.java_home)
-    print(f"Spark starts with {java}", file=sys.stderr, flush=True)
-    settings = SparkSettings.with_class_cache(java, master=options.master, memory=options.driver_memory)
+    settings = SparkSettings.chosen(master=options.master, memory=options.driver_memory, java_home=options.java_home)
+    print(settings.announcement, file=sys.stderr, flush=True)
     with contextlib.ExitStack() as stack:
         with Activity(sys.stderr, plain_lines=False) as activity:
             spark = stack.enter_context(ReplayInBackground(settings))
             result = spark.replay(found, output=options.dir, whole=options.json, progress=activity.step)
         # Stopping Spark takes a second.
         show(result)
-    _make_class_cache(java)
+    if settings.java is not None:
+        _make_class_cache(settings.java)
 
 
 def _make_class_cache(java: JavaRuntime) -> None:

@@ -8,12 +8,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain
 
 from understudy.cli.arguments import BadInput, Failed, reported_as
-from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.clusters.java import JavaNotFound
 from understudy.foundation.eventlog.fences import Switch
 from understudy.history.lake.manifest import LakeError, NotALake
-from understudy.spark.context import SparkFailed, SparkSettings, spark_context
+from understudy.spark.failures import SparkFailed
+from understudy.spark.running import spark_running
 from understudy.spark.seed_ledger import SeedHunt
 from understudy.spark.seeds_job import run_seeds
+from understudy.spark.settings import SparkSettings
 from understudy.trials.hunt.seed_tasks import SeedOutcome
 
 
@@ -31,7 +33,7 @@ def simulate_in_spark(
         BadInput, Failed: the lake or Spark cannot be used.
     """
     try:
-        settings = SparkSettings.with_class_cache(choose_java(), master=options.spark)
+        settings = SparkSettings.chosen(master=options.spark)
         return summarise(_outcomes(seeds, options, settings), f"on {settings.engine}")
     except OSError as error:
         raise Failed(f"the lake {options.lake} cannot be written: {error}") from None
@@ -47,9 +49,9 @@ def _outcomes(seeds: range, options: argparse.Namespace, settings: SparkSettings
     yield from (known[seed] for seed in seeds if seed in known)
     if not left:
         return
-    with spark_context(settings) as context:
+    with spark_running(settings) as spark:
         logs = None if hunt is None else hunt.logs
-        for outcomes in run_seeds(context, left, options.seconds, events=logs, keep_all=options.keep_all):
+        for outcomes in run_seeds(spark, left, options.seconds, events=logs, keep_all=options.keep_all):
             if hunt is not None:
                 hunt.keep(outcomes)
             yield from outcomes
@@ -58,6 +60,6 @@ def _outcomes(seeds: range, options: argparse.Namespace, settings: SparkSettings
 def hunt_in_spark(seeds: range, options: argparse.Namespace, fences: tuple[Switch, ...]) -> Generator[SeedOutcome]:
     """Run the seeds of `understudy hunt`; yield their outcomes in order. Raises Failed."""
     with reported_as(Failed, JavaNotFound, SparkFailed):
-        settings = SparkSettings.with_class_cache(choose_java(), master=options.spark)
-        with spark_context(settings) as context:
-            yield from chain.from_iterable(run_seeds(context, seeds, options.seconds, fences_off=fences))
+        settings = SparkSettings.chosen(master=options.spark)
+        with spark_running(settings) as spark:
+            yield from chain.from_iterable(run_seeds(spark, seeds, options.seconds, fences_off=fences))

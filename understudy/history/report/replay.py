@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -89,21 +90,28 @@ def replay_of(results: Iterable[Measured], logs: FoundLogs, engine: str) -> Repl
     )
 
 
+class RunsOfFiles(NamedTuple):
+    """Some files, and the ids of the runs that they have records of."""
+
+    group: RunFiles
+    runs: tuple[str, ...]
+
+
 def measure_groups(
     groups: Sequence[RunFiles], measure: Callable[[Sequence[RunFiles]], list[Measured]]
 ) -> list[Measured]:
     """Measure groups of files; join groups that have records of the same run, and measure them again."""
     results = measure(groups)
-    again = groups_to_join(results)
+    again = groups_to_join(RunsOfFiles(result.group, tuple(run.run for run in result.runs)) for result in results)
     return [*without(results, again), *measure(again)] if again else results
 
 
-def groups_to_join(results: Iterable[Measured]) -> list[RunFiles]:
+def groups_to_join(found: Iterable[RunsOfFiles]) -> list[RunFiles]:
     """Return joined groups for runs with records in several groups, because a file has records of several runs.
 
     The results of the groups that were joined are wrong; `without` leaves them out.
     """
-    holders = grouped((metrics.run, result.group) for result in results for metrics in result.runs)
+    holders = grouped((run, files.group) for files in found for run in files.runs)
     parts: list[set[RunFiles]] = []
     for groups in holders.values():
         if len(groups) > 1:

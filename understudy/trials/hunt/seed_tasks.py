@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -89,8 +89,3 @@ def leave_events(seed: int, seconds: int, folder: Path, *, fences_off: tuple[Swi
             if not target.is_dir():
                 raise
     return target
-
-
-def encoded(tasks: Iterable[SeedTask]) -> Iterator[bytes]:
-    """Run tasks in a worker of Spark, and yield the outcomes as JSON."""
-    return (msgspec.json.encode(outcome) for task in tasks for outcome in run_task(task))

@@ -10,7 +10,7 @@ from tests.foundation.eventlog.lines import Logs
 from understudy.foundation.eventlog.records import StepReached
 from understudy.history.metrics.metrics import measure
 from understudy.history.reading.findings import LogFinding
-from understudy.history.report.replay import Measured, groups_to_join, without
+from understudy.history.report.replay import Measured, RunsOfFiles, groups_to_join, without
 from understudy.history.report.runs import DIFFERENT_RUNS, RunFiles, find_logs, find_runs, pack
 
 
@@ -78,9 +78,12 @@ def test_groups_with_records_of_the_same_run_are_joined() -> None:
     def measured(of: RunFiles, *runs: str) -> Measured:
         return Measured(of, tuple(measure(run, ()) for run in runs), (), 1)
 
+    def found(*results: Measured) -> list[RunsOfFiles]:
+        return [RunsOfFiles(result.group, tuple(run.run for run in result.runs)) for result in results]
+
     a, b, c, d = group("a", 1), group("b", 2), group("c", 3), group("d", 4)
     results = [measured(a, "a", "b"), measured(b, "b"), measured(c, "c", "a"), measured(d, "d")]
     joined = RunFiles("a", ("/a.jsonl", "/b.jsonl", "/c.jsonl"), 6)
-    assert groups_to_join(results) == [joined]
+    assert groups_to_join(found(*results)) == [joined]
     assert without(results, [joined]) == [results[3]]
-    assert groups_to_join([results[1], results[3]]) == []
+    assert groups_to_join(found(results[1], results[3])) == []

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from understudy.foundation.eventlog.fences import Fence
 from understudy.history.reading.reader import read
 from understudy.trials.hunt import seed_tasks
-from understudy.trials.hunt.seed_tasks import SeedOutcome, SeedTask, encoded, leave_events, run_task
+from understudy.trials.hunt.seed_tasks import SeedOutcome, SeedTask, leave_events, run_task
 from understudy.trials.seeds.seeds import SeedReport, run_seed
 
 SECONDS = 6
@@ -59,12 +58,6 @@ def test_a_task_that_runs_twice_leaves_the_same_logs_once(tmp_path: Path) -> Non
     assert list(run_task(task)) == first
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.jsonl")} == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["seed-1", "seed-2"]
-
-
-def test_a_worker_returns_outcomes_as_json() -> None:
-    tasks = [SeedTask((1,), SECONDS), SeedTask((2,), SECONDS)]
-    found = [msgspec.json.decode(outcome, type=SeedOutcome) for outcome in encoded(tasks)]
-    assert [outcome.seed for outcome in found] == [1, 2]
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

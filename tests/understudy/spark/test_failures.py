@@ -9,7 +9,9 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from understudy.clusters.java import JavaRuntime
-from understudy.spark.context import SparkFailed, SparkSettings, redacted, spark_context, spark_errors
+from understudy.spark.failures import SparkFailed, redacted, spark_errors
+from understudy.spark.running import spark_running
+from understudy.spark.settings import SparkSettings
 
 
 class JavaException:
@@ -85,7 +87,7 @@ def test_neither_a_page_nor_an_error_names_the_secret_of_a_master() -> None:
     java = JavaRuntime(home=Path("/nowhere"), version=25, why="for a test")
     settings = SparkSettings(java=java, master="spark://ada:s3cret@127.0.0.1:1")
     assert settings.engine.endswith("spark://…@127.0.0.1:1")
-    with pytest.raises(SparkFailed) as raised, spark_context(settings):
+    with pytest.raises(SparkFailed) as raised, spark_running(settings):
         pass
     assert "s3cret" not in str(raised.value)
     assert "no Spark master listens at spark://…@127.0.0.1:1" in str(raised.value)

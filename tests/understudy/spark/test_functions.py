@@ -1,0 +1,137 @@
+"""Functions that take a session: their DataFrames have the rows that the commands compute, with documented columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.history.lake.damaged_logs import write_damaged
+from tests.understudy.history.lake.lakes import assert_holds, take
+from tests.understudy.spark.test_replay_job import write, write_mixed
+from understudy.history.compare.comparison import compare as compare_runs
+from understudy.history.compare.groups import CannotCompare, observe
+from understudy.history.lake.columns import FINDINGS, RUN_TABLES
+from understudy.history.lake.lake import Lake
+from understudy.history.lake.log_rows import BadSource
+from understudy.history.report.replay import replay_in_python
+from understudy.history.report.runs import DIFFERENT_RUNS
+from understudy.spark import compare, ingest, replay, seeds
+from understudy.spark.comments import column_comments
+from understudy.trials.hunt.seed_tasks import SeedTask, run_task
+
+pytestmark = pytest.mark.xdist_group("spark functions")
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    write(killed_controller(), tmp_path / "runs" / "killed")
+    for seed in range(5):
+        write(RandomRun(seed, records=150).logs, tmp_path / "runs" / f"random-{seed}")
+    return tmp_path / "runs"
+
+
+def rows_of(table: DataFrame) -> list[str]:
+    return in_order(row.asDict(recursive=True) for row in table.collect())
+
+
+def in_order(rows: Iterable[object]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def test_every_table_has_the_rows_of_a_lake(session: SparkSession, runs: Path, tmp_path: Path) -> None:
+    take(tmp_path / "lake", runs)
+    lake = Lake(tmp_path / "lake")
+    before = (session.sparkContext.getConf().getAll(), session.sql("SET").collect())
+    with replay(session, f"{runs}/*") as tables:
+        assert list(tables) == list(RUN_TABLES)
+        assert len(tables) == len(RUN_TABLES)
+        for name, table in tables.items():
+            assert table.columns == lake.schema(name).names
+            assert rows_of(table) == in_order(lake.read(name, incomplete=True).to_pylist()), name
+        with pytest.raises(KeyError, match="there is no table 'nothing'; there are settings"):
+            tables["nothing"]
+    assert (session.sparkContext.getConf().getAll(), session.sql("SET").collect()) == before
+    assert rows_of(tables["failovers"]), "after its block a table is computed again"
+
+
+def test_damage_mixed_files_and_conflicts_are_findings(session: SparkSession, tmp_path: Path) -> None:
+    write_damaged(tmp_path / "damaged")
+    write_mixed(tmp_path / "mixed")
+    for copy, records in (("a", 30), ("b", 40)):
+        write(RandomRun(7, records=records).logs, tmp_path / "conflict" / copy)
+    expected = replay_in_python([tmp_path])
+    with replay(session, tmp_path) as tables:
+        found = tables[FINDINGS].collect()
+        assert sorted((row["file"], row["line"], row["kind"], row["what"], row["count"]) for row in found) == [
+            (finding.file, finding.line, finding.kind, finding.what, finding.count) for finding in expected.findings
+        ]
+        assert any(row["kind"] == DIFFERENT_RUNS for row in found) == any(
+            finding.kind == DIFFERENT_RUNS for finding in expected.findings
+        )
+        totals = {row["run"]: row["records"] for row in tables["totals"].collect()}
+        assert totals == {run.run: run.totals.records for run in expected.runs}
+
+
+def test_columns_say_what_they_mean(session: SparkSession, runs: Path) -> None:
+    with replay(session, runs / "killed") as tables:
+        failovers = tables["failovers"].schema
+    assert failovers["run"].metadata["comment"] == "The id of the run."
+    for name, text in column_comments(RUN_TABLES["failovers"]).items():
+        assert failovers[name].metadata["comment"] == text
+    assert "ZooKeeper's session timeout" in failovers["detection_ms"].metadata["comment"]
+
+
+def test_ingest_returns_a_row_for_each_run(session: SparkSession, runs: Path, tmp_path: Path) -> None:
+    (runs / "empty").mkdir()
+    (runs / "empty" / "broker-1-0001-0001.jsonl").touch()
+    found = ingest(session, [runs / "killed", runs / "random-0", runs / "empty"], lake=tmp_path / "lake").collect()
+    assert {row["run"]: row["outcome"] for row in found if row["run"]} == {"run-1": "added", "random-0": "added"}
+    assert [(row["outcome"], Path(row["reason"]).parent.name) for row in found if not row["run"]] == [
+        ("skipped", "empty")
+    ]
+    outcomes = {row["run"]: row["outcome"] for row in ingest(session, runs, lake=tmp_path / "lake").collect()}
+    assert outcomes["run-1"] == "unchanged"
+    assert outcomes["random-4"] == "added"
+    assert_holds(tmp_path / "lake", runs)
+
+
+def test_compare_returns_a_row_for_each_group_and_quantity(session: SparkSession, runs: Path, tmp_path: Path) -> None:
+    take(tmp_path / "lake", runs)
+    expected = compare_runs(
+        [observe(run, "") for run in replay_in_python([runs]).runs], ("world",), {}, incomplete=True
+    )
+    found = compare(session, tmp_path / "lake", by=["world"], incomplete=True)
+    assert found.columns[:4] == ["world", "quantity", "unit", "runs"]
+    rows = {(row["world"], row["quantity"]): row for row in found.collect()}
+    for group in expected.groups:
+        outage = group.distributions["outage"]
+        row = rows[group.key[0], "outage"]
+        assert (row["n"], row["runs"], row["unit"]) == (outage.n, outage.runs, "ms")
+        for percent, name in ((50, "p50"), (90, "p90"), (99, "p99"), (100, "max")):
+            value = outage.quantiles[percent]
+            assert row[name] == (None if value is None else value / 1000)
+    with pytest.raises(CannotCompare, match="colour is no setting"):
+        compare(session, tmp_path / "lake", by=["colour"])
+
+
+def test_seeds_return_a_row_for_each_outcome_and_leave_logs(session: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    found = seeds(session, range(1, 4), seconds=6, logs=tmp_path / "logs").collect()
+    expected = {outcome.seed: outcome for outcome in run_task(SeedTask((1, 2, 3), 6))}
+    assert sorted(row["seed"] for row in found) == [1, 2, 3]
+    for row in found:
+        assert row.asDict() == {name: getattr(expected[row["seed"]], name) for name in row.asDict()}
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["seed-1", "seed-2", "seed-3"]
+
+
+def test_paths_without_logs_are_named(session: SparkSession, tmp_path: Path) -> None:
+    for call in (lambda: replay(session, tmp_path), lambda: ingest(session, tmp_path, lake=tmp_path / "lake")):
+        with pytest.raises(BadSource, match=f"there are no event-log files at or below {tmp_path}; expected files"):
+            call()
+    with pytest.raises(BadSource, match="hdfs://host/runs cannot be read"):
+        replay(session, "hdfs://host/runs")
