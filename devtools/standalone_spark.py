@@ -7,36 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pyspark
 
+from devtools.java_processes import JavaProcesses, home_for_executors
 from understudy.clusters.java import JavaRuntime
 
-START_TIMEOUT_S = 90.0
-_POLL_S = 0.05
 _SPARK_HOME = Path(pyspark.__file__).parent
-
-# Spark starts every executor with `--add-modules=jdk.incubator.vector`. Small runtimes lack that module, and Java then
-# does not start.
-_JAVA_WITHOUT_THE_FLAG = """#!/bin/sh
-for argument do
-  shift
-  case "$argument" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$argument" ;; esac
-done
-exec {java} "$@"
-"""
-
-# Ends the process group when this program has ended, in whatever way: nothing else holds the other end of the pipe.
-_UNTIL_THE_INPUT_ENDS = '"$@" & read -r _; kill -KILL 0'
-
-
-class ClusterFailed(Exception):
-    """A process of the cluster was not ready in time. The message has its output."""
 
 
 class StandaloneCluster:
@@ -51,32 +31,31 @@ class StandaloneCluster:
         workers: the processes of the workers. Executors are in the process groups of their workers.
 
     Raises:
-        ClusterFailed: the cluster did not start within a minute and a half.
+        ProcessFailed: the cluster did not start within a minute and a half.
     """
 
     def __init__(self, folder: Path, java: JavaRuntime, workers: int) -> None:
         self._folder = folder
         self._java = java
         self._count = workers
+        self._processes = JavaProcesses(folder)
         self._stack = contextlib.ExitStack()
         self.master = ""
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> StandaloneCluster:
-        binaries = self._folder / "java" / "bin"
-        binaries.mkdir(parents=True)
-        (binaries / "java").write_text(_JAVA_WITHOUT_THE_FLAG.format(java=f"'{self._java.executable}'"))
-        (binaries / "java").chmod(0o755)
+        home = home_for_executors(self._java, self._folder / "java")
         with contextlib.ExitStack() as stack:
+            processes = stack.enter_context(self._processes)
             arguments = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-            self._start(stack, "master", "org.apache.spark.deploy.master.Master", *arguments)
-            (self.master,) = self._wait_for("master", r"Starting Spark master at (spark://\S+)", 1)
+            self._start("master", home, "org.apache.spark.deploy.master.Master", *arguments)
+            (self.master,) = processes.wait_for("master", r"Starting Spark master at (spark://\S+)")
             for number in range(self._count):
                 arguments = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--webui-port", "0"]
                 arguments += ["--work-dir", str(self._folder / f"work-{number}"), self.master]
                 main = "org.apache.spark.deploy.worker.Worker"
-                self.workers.append(self._start(stack, f"worker-{number}", main, *arguments))
-            self._wait_for("master", r"Registering worker (\S+)", self._count)
+                self.workers.append(self._start(f"worker-{number}", home, main, *arguments))
+            processes.wait_for("master", r"Registering worker (\S+)", self._count)
             self._stack = stack.pop_all()
         return self
 
@@ -90,17 +69,13 @@ class StandaloneCluster:
 
     def log(self, name: str) -> str:
         """Return the output of `master` or of a worker, for example `worker-0`."""
-        return (self._folder / f"{name}.log").read_text(errors="replace")
+        return self._processes.log(name)
 
-    def _start(self, stack: contextlib.ExitStack, name: str, main: str, *arguments: str) -> subprocess.Popen[bytes]:
-        log = stack.enter_context((self._folder / f"{name}.log").open("wb"))
-        process = subprocess.Popen(
+    def _start(self, name: str, java_home: Path, main: str, *arguments: str) -> subprocess.Popen[bytes]:
+        return self._processes.start(
+            name,
             [
-                "/bin/sh",
-                "-c",
-                _UNTIL_THE_INPUT_ENDS,
-                "sh",
-                str(self._folder / "java" / "bin" / "java"),
+                str(java_home / "bin" / "java"),
                 "-Xmx256m",
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
@@ -109,36 +84,11 @@ class StandaloneCluster:
                 main,
                 *arguments,
             ],
-            env={
-                "PATH": os.environ["PATH"],
-                "JAVA_HOME": str(self._folder / "java"),
+            {
+                "JAVA_HOME": str(java_home),
                 "SPARK_HOME": str(_SPARK_HOME),
                 "SPARK_SCALA_VERSION": "2.13",
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "SPARK_NO_DAEMONIZE": "1",
             },
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
         )
-        stack.callback(_end_group, process)
-        return process
-
-    def _wait_for(self, name: str, pattern: str, count: int) -> list[str]:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while len(found := re.findall(pattern, self.log(name))) < count:
-            if time.monotonic() > deadline:
-                raise ClusterFailed(
-                    f"the {name} of Spark was not ready within {START_TIMEOUT_S:g} s:\n{self.log(name)}"
-                )
-            time.sleep(_POLL_S)
-        return found
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert process.stdin is not None
-    process.stdin.close()

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from devtools.standalone_spark import START_TIMEOUT_S, StandaloneCluster
+from devtools.java_processes import START_TIMEOUT_S
+from devtools.standalone_spark import StandaloneCluster
 from understudy.spark.kernels.results import Result
 
 __all__ = ["KillInTheMiddle", "StandaloneCluster", "port_of_no_server"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.standalone_spark import START_TIMEOUT_S
+from devtools.java_processes import START_TIMEOUT_S
 from tests.foundation.eventlog.stories import RandomRun
 from tests.understudy.history.lake.lakes import assert_holds, counted_files, files_below, take
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
