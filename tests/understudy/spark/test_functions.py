@@ -87,9 +87,10 @@ def test_columns_say_what_they_mean(session: SparkSession, runs: Path) -> None:
 
 
 def test_ingest_returns_a_row_for_each_run(session: SparkSession, runs: Path, tmp_path: Path) -> None:
-    (runs / "empty").mkdir()
-    (runs / "empty" / "broker-1-0001-0001.jsonl").touch()
-    found = ingest(session, [runs / "killed", runs / "random-0", runs / "empty"], lake=tmp_path / "lake").collect()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "broker-1-0001-0001.jsonl").touch()
+    some = [runs / "killed", runs / "random-0", tmp_path / "empty"]
+    found = ingest(session, some, lake=tmp_path / "lake").collect()
     assert {row["run"]: row["outcome"] for row in found if row["run"]} == {"run-1": "added", "random-0": "added"}
     assert [(row["outcome"], Path(row["reason"]).parent.name) for row in found if not row["run"]] == [
         ("skipped", "empty")

@@ -1,0 +1,149 @@
+"""Everything that runs in classic Spark runs in a session of a real Spark Connect server, with the same results."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from devtools.connect_server import ConnectServer
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.history.lake.lakes import assert_holds, content, take
+from tests.understudy.spark.standalone_cluster import port_of_no_server
+from tests.understudy.spark.test_functions import in_order, rows_of
+from tests.understudy.spark.test_replay_job import write
+from understudy.clusters.java import choose_java
+from understudy.history.lake.lake import Lake
+from understudy.history.report.replay import replay_in_python
+from understudy.history.report.runs import find_logs
+from understudy.spark import compare, ingest, read_lake, read_records, register, replay, seeds
+from understudy.spark.failures import SparkFailed
+from understudy.spark.replay_job import SparkReplay
+from understudy.spark.running import spark_running
+from understudy.spark.settings import SparkSettings
+from understudy.trials.hunt.seed_tasks import SeedTask, run_task
+
+pytestmark = pytest.mark.xdist_group("spark connect")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    with ConnectServer(tmp_path_factory.mktemp("server"), choose_java()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def remote(server: ConnectServer) -> Iterator[SparkSession]:
+    with spark_running(SparkSettings.chosen(master=server.url)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    write(killed_controller(), folder / "killed")
+    for seed in range(5):
+        write(RandomRun(seed, records=150).logs, folder / f"random-{seed}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lake(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lakes") / "lake"
+    take(folder, runs)
+    return folder
+
+
+def test_every_table_is_that_of_a_lake(remote: SparkSession, runs: Path, lake: Path) -> None:
+    with replay(remote, runs) as tables:
+        for name, table in tables.items():
+            assert rows_of(table) == in_order(Lake(lake).read(name, incomplete=True).to_pylist()), name
+        assert "session timeout" in tables["failovers"].schema["detection_ms"].metadata["comment"]
+
+
+def test_the_page_is_that_of_plain_python(remote: SparkSession, runs: Path, tmp_path: Path) -> None:
+    expected = replay_in_python([runs])
+    for output in (None, tmp_path / "tables"):
+        found = SparkReplay(remote, "Spark").replay(find_logs([runs]), output=output, whole=True)
+        assert (found.runs, found.findings, found.lines) == (expected.runs, expected.findings, expected.lines)
+    written = remote.read.parquet(str(tmp_path / "tables" / "totals"))
+    assert {row["run"]: row["records"] for row in written.collect()} == {
+        run.run: run.totals.records for run in expected.runs
+    }
+
+
+def test_the_lake_is_that_of_one_process(remote: SparkSession, runs: Path, lake: Path, tmp_path: Path) -> None:
+    found = ingest(remote, runs, lake=tmp_path / "lake").collect()
+    assert [row["outcome"] for row in found] == ["added"] * 6
+    assert_holds(tmp_path / "lake", runs)
+    assert content(tmp_path / "lake") == content(lake)
+
+
+def test_a_lake_is_read_and_compared(remote: SparkSession, lake: Path) -> None:
+    opened = Lake(lake)
+    for name in ("failovers", "RequestSent"):
+        assert rows_of(read_lake(remote, lake, name, incomplete=True)) == in_order(
+            opened.read(name, incomplete=True).to_pylist()
+        )
+    types = read_records(remote, lake, incomplete=True).select("type").distinct().collect()
+    assert sorted(row["type"] for row in types) == sorted(opened.record_types)
+    rows = compare(remote, lake, by=["world"], incomplete=True).collect()
+    assert sum(row["runs"] for row in rows if row["quantity"] == "leaderless") == 6
+
+
+def test_seeds_have_the_outcomes_of_this_process(remote: SparkSession) -> None:
+    expected = [outcome.seed for outcome in run_task(SeedTask((1, 2, 3), 6))]
+    assert sorted(row["seed"] for row in seeds(remote, range(1, 4), seconds=6).collect()) == expected
+
+
+def test_the_data_source_reads_a_batch_and_a_stream(remote: SparkSession, runs: Path, tmp_path: Path) -> None:
+    register(remote)
+    lines = sum(len(file.read_bytes().splitlines()) for file in runs.rglob("*.jsonl"))
+    assert remote.read.format("understudy").load(str(runs)).count() == lines
+    query = (
+        remote.readStream.format("understudy")
+        .load(str(runs))
+        .select("run", "seq")
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "stream"))
+    )
+    assert query.awaitTermination(120)
+    assert remote.read.parquet(str(tmp_path / "stream")).count() == lines
+
+
+def test_commands_take_the_url_of_a_server(server: ConnectServer, runs: Path) -> None:
+    def page(*options: str) -> str:
+        command = [sys.executable, "-m", "understudy.cli.main", "replay", str(runs), *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    found, expected = page("--master", server.url), page("--engine", "python")
+    assert f"{server.url}" in found
+    assert found.replace(found.partition("Spark")[2].partition("\n")[0], "").split("\n")[2:] == expected.split("\n")[2:]
+
+
+def test_a_server_that_does_not_answer_is_named_at_once() -> None:
+    with port_of_no_server() as port:
+        settings = SparkSettings.chosen(master=f"sc://127.0.0.1:{port}/;token=s3cret")
+        with (
+            pytest.raises(SparkFailed, match=f"no Spark Connect server listens at sc://127.0.0.1:{port}") as raised,
+            spark_running(settings),
+        ):
+            pass
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["sc://", "sc://:15002", "sc://host:port", "sc://host:99999999"])
+def test_a_url_without_a_host_or_port_is_named(url: str) -> None:
+    with (
+        pytest.raises(SparkFailed, match="no Spark Connect server listens"),
+        spark_running(SparkSettings.chosen(master=url)),
+    ):
+        pass
