@@ -27,13 +27,14 @@ from understudy.history.compare.groups import (
     check_settings,
     command_in_lake,
 )
-from understudy.history.lake.columns import MISSING
+from understudy.history.lake.columns import MISSING, TOTALS
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.manifest import is_lake
 from understudy.history.metrics.incomplete_runs import first_evidence, older_row
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, Missing
 from understudy.spark.distribution import contents, run_on_rows
 from understudy.spark.failures import spark_errors
+from understudy.spark.job_watch import described
 from understudy.spark.kernels import comparing
 from understudy.spark.lake_tables import read_lake
 from understudy.spark.running import spark_running
@@ -122,7 +123,11 @@ def compare_tables(
     """
     check_settings(by, "--by")
     check_settings(tuple(baseline), "--baseline")
-    with spark_errors("the tables cannot be compared in Spark"):
+    spark = tables.rows[TOTALS].sparkSession
+    with (
+        spark_errors("the tables cannot be compared in Spark", spark),
+        described(spark, "Understudy: comparing groups of runs"),
+    ):
         progress("bringing the runs of each group together")
         observed = _observations(tables, tuple(by), incomplete=incomplete).persist()
         counted = observed.groupBy("kind").agg({"number": "sum"}).toDF("kind", "failovers").collect()

@@ -5,17 +5,24 @@ from __future__ import annotations
 import contextlib
 import socket
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from understudy.extras import is_installed
 from understudy.spark.failures import SparkFailed, spark_errors
+from understudy.spark.job_watch import handling_progress
 from understudy.spark.package_archive import add_package, package_archive
 from understudy.spark.settings import CONNECT, Progress, SparkSettings
+from understudy.spark.versions import check_server_version
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.shell.progress import StageInfo
 
 DEFAULT_PORT = 15002
 _ANSWER_TIMEOUT_S = 10.0
@@ -35,18 +42,46 @@ def connect_session(settings: SparkSettings, progress: Progress) -> Iterator[Spa
         raise SparkFailed("Spark Connect needs further packages: pip install 'kafka-understudy[connect]'")
     _check_that_a_server_listens(settings.master)
     progress(f"connecting to {settings.redacted_master}")
-    with spark_errors(f"the Spark Connect server at {settings.master} cannot be used"):
-        # The client's own class: `pyspark.sql.SparkSession` would make the whole process one of Spark Connect.
-        from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415  the extra `connect`
+    failure = f"the Spark Connect server at {settings.master} cannot be used"
+    # The client's own class: `pyspark.sql.SparkSession` would make the whole process one of Spark Connect.
+    from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415  the extra `connect`
 
+    with spark_errors(failure):
         session = cast("SparkSession", Remote.builder.remote(settings.master).create())
-        try:
-            with tempfile.TemporaryDirectory(prefix="understudy-spark-") as folder:
-                add_package(session, package_archive(Path(folder)))
+    try:
+        with spark_errors(failure), tempfile.TemporaryDirectory(prefix="understudy-spark-") as folder:
+            check_server_version(session.version)
+            add_package(session, package_archive(Path(folder)))
+        with _executors_watched(session, settings):
             yield session
-        finally:
-            with contextlib.suppress(Exception):
-                session.stop()
+    finally:
+        with contextlib.suppress(PySparkException):
+            session.stop()
+
+
+@contextlib.contextmanager
+def _executors_watched(session: SparkSession, settings: SparkSettings) -> Iterator[None]:
+    """Interrupt a job of which no task has run for too long, while the block runs; Spark would wait for ever."""
+    waiting_since: dict[str, float] = {}
+    interrupted: list[str] = []
+
+    def handle(stages: Iterable[StageInfo], inflight_tasks: int, operation_id: str, done: bool) -> None:
+        if done or inflight_tasks or all(stage.num_tasks == stage.num_completed_tasks for stage in stages):
+            waiting_since.pop(operation_id, None)
+        elif time.monotonic() - waiting_since.setdefault(operation_id, time.monotonic()) > settings.executor_timeout_s:
+            interrupted.append(operation_id)
+            session.interruptOperation(operation_id)
+
+    with handling_progress(session, handle):
+        try:
+            yield
+        except SparkFailed:
+            if not interrupted:
+                raise
+            raise SparkFailed(
+                f"{settings.master} has run no task for {settings.executor_timeout_s:g} s: its executors may be gone "
+                "or busy; see the page of its Spark"
+            ) from None
 
 
 def _check_that_a_server_listens(url: str) -> None:

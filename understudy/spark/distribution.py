@@ -37,5 +37,5 @@ def contents(results: DataFrame) -> list[bytes]:
 
 def cores(spark: SparkSession) -> int:
     """Return the number of tasks that run at a time. The job for it also starts the workers."""
-    with spark_errors("Spark does not run"):
+    with spark_errors("Spark does not run", spark):
         return max(1, len(spark.range(_MANY_ROWS).mapInArrow(one_row, "id BIGINT").collect()))

@@ -9,8 +9,16 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from understudy.spark.worker_packages import lacking_packages
 
 _MAX_CAUSES = 20
+_NO_MODULE = "ModuleNotFoundError: No module named"
+_PACKAGES_NEEDED = (
+    "understudy.spark.send_package(spark) sends understudy to the workers; the others have to be installed for the "
+    "Python of the workers, which PYSPARK_PYTHON chooses"
+)
 _PASSWORD_IN_URL = re.compile(r"://[^/@\s]+@")
 _SECRET_OPTION = re.compile(r"((?:token|password|secret)[\w.]*=)[^;&\s'\"]+", re.IGNORECASE)
 
@@ -31,14 +39,32 @@ class SparkFailed(Exception):
 
 
 @contextlib.contextmanager
-def spark_errors(failure: str) -> Iterator[None]:
-    """Raise exceptions of Spark as `SparkFailed`. Their text is in Java, so it is read before the context ends."""
+def spark_errors(failure: str, spark: SparkSession | None = None) -> Iterator[None]:
+    """Raise exceptions of Spark as `SparkFailed`. Their text is in Java, so it is read before the context ends.
+
+    Args:
+        spark: the session, whose workers are asked if a package is missing there.
+    """
     try:
         yield
     except Py4JJavaError as error:
-        raise SparkFailed(f"{failure}: {_reason(_first_cause(error.java_exception).toString())}") from None
+        reason = _reason(_first_cause(error.java_exception).toString())
     except (Py4JError, PySparkException) as error:
-        raise SparkFailed(f"{failure}: {_reason(str(error))}") from None
+        reason = _reason(str(error))
+    else:
+        return
+    raise SparkFailed(f"{failure}: {reason}{_missing_packages(reason, spark)}") from None
+
+
+def _missing_packages(reason: str, spark: SparkSession | None) -> str:
+    """Return which worker lacks which package, if the reason is that one is missing."""
+    if spark is None or _NO_MODULE not in reason:
+        return ""
+    try:
+        workers = lacking_packages(spark)
+    except (Py4JError, PySparkException):
+        workers = []
+    return f". {'; '.join(workers) or 'A worker lacks it'}. {_PACKAGES_NEEDED}"
 
 
 def _first_cause(exception: Any) -> Any:

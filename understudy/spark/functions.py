@@ -32,6 +32,7 @@ from understudy.spark.log_files import files_of
 from understudy.spark.measured_tables import RunTables
 from understudy.spark.package_archive import add_package, package_archive
 from understudy.spark.seeds_job import outcomes
+from understudy.spark.sessions import check_usable
 from understudy.trials.hunt.seed_tasks import SeedOutcome
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
@@ -72,8 +73,9 @@ def replay(spark: SparkSession, paths: Paths) -> RunTables:
 
     Raises:
         BadSource: there is no event log at or below one of the paths.
-        SparkFailed: Spark cannot read the logs.
+        SparkFailed: Spark cannot read the logs, its workers lack a package, or the session was stopped.
     """
+    check_usable(spark)
     return RunTables(spark, logs_in(FoundFiles(_files(paths), ())))
 
 
@@ -88,6 +90,7 @@ def ingest(spark: SparkSession, paths: Paths, *, lake: str | Path) -> DataFrame:
         OSError: the lake cannot be read or written.
         SparkFailed: a task failed again and again.
     """
+    check_usable(spark)
     logs = ingesting.LogFiles(_files(paths), ())
     result = ingesting.ingest(logs.runs(), Path(lake), lambda size: SparkEngine(spark))
     rows = [(run, "added", result.incomplete.get(run, "")) for run in result.added]
@@ -120,6 +123,7 @@ def compare(
         LakeError: the lake is of a later format.
         SparkFailed: Spark cannot read the tables.
     """
+    check_usable(spark)
     found = compare_tables(read_tables(spark, Path(tables)), by, dict(baseline or {}), incomplete=incomplete)
     columns = COMPARED.format(by="".join(f"`{name}` STRING, " for name in by))
     return spark.createDataFrame(_compared_rows(found), columns)
@@ -167,6 +171,7 @@ def seeds(
         seconds: simulated seconds of each seed.
         logs: a folder in which executors leave the event logs of each seed, as `seed-N`; None for none.
     """
+    check_usable(spark)
     folder = None if logs is None else Path(logs)
     results = outcomes(spark, list(numbers), seconds, events=folder, keep_all=folder is not None)
     schema = pa.schema(list(struct_type(SeedOutcome)))

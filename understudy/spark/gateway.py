@@ -98,7 +98,7 @@ def gateway(
                     str(java.executable),
                     *flags,
                     "-cp",
-                    f"{spark_home / 'jars'}/*",
+                    _classpath(spark_home),
                     "org.apache.spark.api.python.PythonGatewayServer",
                 ],
                 stdin=subprocess.PIPE,
@@ -116,6 +116,12 @@ def gateway(
             _end(process, min(stop_timeout_s, limit_s))
             raise
         _end(process, stop_timeout_s)
+
+
+def _classpath(spark_home: Path) -> str:
+    """Return the jars of Spark, and the folder with the addresses of YARN and HDFS if there is one."""
+    hadoop = os.environ.get("HADOOP_CONF_DIR")
+    return f"{spark_home / 'jars'}/*" + (f":{hadoop}" if hadoop else "")
 
 
 def _environment(java: JavaRuntime, spark_home: Path, connection: Path, loopback: bool) -> dict[str, str]:

@@ -12,6 +12,7 @@ from understudy.history.lake.runs_to_parts import WrittenRun
 from understudy.history.report.runs import RunFiles
 from understudy.spark.distribution import contents, cores, distribute
 from understudy.spark.failures import spark_errors
+from understudy.spark.job_watch import described
 from understudy.spark.kernels import writing
 from understudy.spark.kernels.measuring import encoded_task
 
@@ -37,7 +38,8 @@ class SparkEngine:
         Raises:
             SparkFailed: a task failed again and again, for example because the disk is full.
         """
-        with spark_errors(f"the event logs cannot be written into {lake}"):
+        with spark_errors(f"the event logs cannot be written into {lake}", self._spark):
             kernel = partial(writing.write_parts, lake=str(lake))
-            written = contents(distribute(self._spark, list(map(encoded_task, tasks)), kernel))
+            with described(self._spark, "Understudy: writing runs into a lake"):
+                written = contents(distribute(self._spark, list(map(encoded_task, tasks)), kernel))
         return map(writing.decoded, written)

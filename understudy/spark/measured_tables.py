@@ -17,7 +17,9 @@ from understudy.history.report.runs import FoundLogs, RunFiles, pack
 from understudy.spark.ddl import table_ddl
 from understudy.spark.distribution import contents, distribute
 from understudy.spark.failures import spark_errors
+from understudy.spark.job_watch import shown
 from understudy.spark.kernels.measuring import MEASURED, OTHER_RUN, NumberedRun, rows_of_table, tabulate
+from understudy.spark.settings import Progress, no_progress
 
 _FAILURE = "the event logs cannot be read in Spark"
 
@@ -29,21 +31,25 @@ class RunTables(Mapping[str, DataFrame]):
     which the end of its block calls. A DataFrame reads them; a lost executor's results are computed again.
 
     Args:
-        whole: keep the partitions that a page does not show for `results`.
+        whole: keep the partitions that a page does not show for `measured`.
+        progress: called with a line about the runs that have been measured.
 
     Raises:
         SparkFailed: a log cannot be read.
     """
 
-    def __init__(self, spark: SparkSession, logs: FoundLogs, *, whole: bool = False) -> None:
+    def __init__(
+        self, spark: SparkSession, logs: FoundLogs, *, whole: bool = False, progress: Progress = no_progress
+    ) -> None:
         self._spark = spark
         self._whole = whole
         self._findings = logs.findings
         self._kept: list[DataFrame] = []
         groups = logs.groups
-        with spark_errors(_FAILURE):
+        with spark_errors(_FAILURE, self._spark):
             self._results = self._tabulated(groups, 0)
-            others = self._results.where(f"kind = '{OTHER_RUN}'").select("number", "content").collect()
+            with shown(spark, "measuring runs", list(map(len, pack(groups))), progress):
+                others = self._results.where(f"kind = '{OTHER_RUN}'").select("number", "content").collect()
             if others:
                 self._join(groups, [(row["number"], bytes(row["content"]).decode()) for row in others])
 
@@ -65,7 +71,7 @@ class RunTables(Mapping[str, DataFrame]):
 
     def measured(self) -> list[bytes]:
         """Return the encoded `Measured` of each run, for a page."""
-        with spark_errors(_FAILURE):
+        with spark_errors(_FAILURE, self._spark):
             return contents(self._results.where(f"kind = '{MEASURED}'"))
 
     def unpersist(self) -> None:

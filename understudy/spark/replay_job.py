@@ -16,6 +16,7 @@ from understudy.history.report.runs import FoundLogs, RunFiles, logs_in, pack
 from understudy.spark.background import SparkInBackground
 from understudy.spark.distribution import contents, distribute
 from understudy.spark.failures import spark_errors
+from understudy.spark.job_watch import described, shown
 from understudy.spark.kernels import measuring
 from understudy.spark.kernels.results import Kernel
 from understudy.spark.measured_tables import RunTables
@@ -39,7 +40,7 @@ class SparkReplay:
 
     def warm_up(self) -> None:
         """Run an empty job, so that the workers have been started when the first real one comes."""
-        with spark_errors("Spark does not run"):
+        with spark_errors("Spark does not run", self._spark):
             distribute(self._spark, [], measuring.measure_for_page).collect()
 
     def replay(
@@ -63,24 +64,28 @@ class SparkReplay:
         progress(f"computing the tables of {len(groups):,} runs in {len(logs.files):,} files, {megabytes:,.1f} MB")
         if output is None:
             kernel = measuring.measure if whole else measuring.measure_for_page
-            with spark_errors("the event logs cannot be read in Spark"):
-                results = measure_groups(groups, lambda some: self._measured(some, kernel))
+            with spark_errors("the event logs cannot be read in Spark", self._spark):
+                results = measure_groups(groups, lambda some: self._measured(some, kernel, progress))
         else:
-            with RunTables(self._spark, logs, whole=whole) as tables:
+            with RunTables(self._spark, logs, whole=whole, progress=progress) as tables:
                 results = list(map(measuring.decoded, tables.measured()))
                 progress(f"writing the tables to {output}")
-                _write(tables, output)
+                _write(self._spark, tables, output)
         return replay_of(results, logs, self._engine)
 
-    def _measured(self, groups: Sequence[RunFiles], kernel: Kernel) -> list[Measured]:
-        tasks = list(map(measuring.encoded_task, pack(groups)))
-        return list(map(measuring.decoded, contents(distribute(self._spark, tasks, kernel))))
+    def _measured(self, groups: Sequence[RunFiles], kernel: Kernel, progress: Progress) -> list[Measured]:
+        packed = pack(groups)
+        results = distribute(self._spark, list(map(measuring.encoded_task, packed)), kernel)
+        with shown(self._spark, "measuring runs", list(map(len, packed)), progress):
+            return list(map(measuring.decoded, contents(results)))
 
 
-def _write(tables: RunTables, output: Path) -> None:
-    with spark_errors(f"the tables cannot be written to {output}"):
+def _write(spark: SparkSession, tables: RunTables, output: Path) -> None:
+    with spark_errors(f"the tables cannot be written to {output}", spark):
         for name, table in tables.items():
-            if name != FINDINGS:
+            if name == FINDINGS:
+                continue
+            with described(spark, f"Understudy: writing the table {name}"):
                 table.write.parquet(str((output / name).absolute()))
 
 

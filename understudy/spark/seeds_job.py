@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from understudy.foundation.eventlog.fences import Switch
 from understudy.spark.distribution import contents, cores, distribute
 from understudy.spark.failures import spark_errors
+from understudy.spark.job_watch import described
 from understudy.spark.kernels import simulating
 from understudy.trials.hunt.seed_tasks import SeedOutcome, SeedTask
 
@@ -44,7 +45,7 @@ def run_seeds(
     while begin < len(seeds):
         # A cluster may give more cores, or fewer, while seeds run.
         in_a_round = SEEDS_PER_TASK * TASKS_PER_ROUND_AND_CORE * cores(spark)
-        with spark_errors("the seeds cannot be run in Spark"):
+        with spark_errors("the seeds cannot be run in Spark", spark), described(spark, "Understudy: simulating seeds"):
             some = seeds[begin : begin + in_a_round]
             found = contents(outcomes(spark, some, seconds, events=events, keep_all=keep_all, fences_off=fences_off))
         begin += in_a_round

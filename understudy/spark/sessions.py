@@ -6,10 +6,26 @@ from types import ModuleType
 
 from pyspark.sql import SparkSession, functions
 
+from understudy.spark.failures import SparkFailed
+from understudy.spark.versions import check_spark_version
+
 
 def is_connect(spark: SparkSession) -> bool:
     """Return whether a session is one of a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def check_usable(spark: SparkSession) -> None:
+    """Check a session of a caller.
+
+    Raises:
+        SparkFailed: it was stopped.
+        SparkTooOld: this Spark is older than 3.5.
+    """
+    check_spark_version()
+    stopped = spark.client.is_closed if is_connect(spark) else spark.sparkContext._jsc is None
+    if stopped:
+        raise SparkFailed("the session of Spark was stopped; open another with SparkSession.builder.getOrCreate()")
 
 
 def functions_for(spark: SparkSession) -> ModuleType:

@@ -18,6 +18,8 @@ HAS_DATA_SOURCES: Final = is_installed("pyspark.sql.datasource")
 """Whether this Spark reads from data sources in Python."""
 HAS_READ_LIMITS: Final = HAS_DATA_SOURCES and is_installed("pyspark.sql.streaming.datasource")
 """Whether a batch of a stream from such a data source can have a limit."""
+HAS_PROGRESS_HANDLERS: Final = HAS_DATA_SOURCES
+"""Whether a client of Spark Connect can ask for the progress of its jobs; also since 4.0."""
 
 _NEWEST_JAVA_OF_OLDER: Final = 23
 """The newest Java of the versions before `_ANY_JAVA_SINCE`. Their Hadoop calls `Subject.getSubject`, which Java 24
@@ -47,6 +49,15 @@ def require_data_sources() -> None:
         )
 
 
+def check_spark_version(spark: str = pyspark.__version__) -> None:
+    """Raise `SparkTooOld` if Spark is older than `OLDEST_SPARK`."""
+    if _minor(spark) < OLDEST_SPARK:
+        oldest = ".".join(map(str, OLDEST_SPARK))
+        raise SparkTooOld(
+            f"Spark {spark} is installed, and {oldest} or newer is needed: pip install 'pyspark>={oldest}'"
+        )
+
+
 def check_versions(java: JavaRuntime, spark: str = pyspark.__version__) -> None:
     """Check that Spark is new enough, and that it runs on this Java.
 
@@ -54,16 +65,25 @@ def check_versions(java: JavaRuntime, spark: str = pyspark.__version__) -> None:
         SparkTooOld: Spark is older than `OLDEST_SPARK`.
         SparkFailed: Java is too new for this Spark.
     """
+    check_spark_version(spark)
     version = _minor(spark)
-    if version < OLDEST_SPARK:
-        oldest = ".".join(map(str, OLDEST_SPARK))
-        raise SparkTooOld(
-            f"Spark {spark} is installed, and {oldest} or newer is needed: pip install 'pyspark>={oldest}'"
-        )
     if version < _ANY_JAVA_SINCE and java.version is not None and java.version > _NEWEST_JAVA_OF_OLDER:
         raise SparkFailed(
             f"Spark {spark} runs on Java 17 to {_NEWEST_JAVA_OF_OLDER}, and this is {java}: give such a Java with "
             "--java-home, UNDERSTUDY_JAVA_HOME or JAVA_HOME, or install a newer Spark: pip install --upgrade pyspark"
+        )
+
+
+def check_server_version(server: str, client: str = pyspark.__version__) -> None:
+    """Check that a Spark Connect server is not older than this client; Spark's servers take older clients only.
+
+    Raises:
+        SparkFailed: it is older.
+    """
+    if _minor(server) < _minor(client):
+        minor = ".".join(map(str, _minor(server)))
+        raise SparkFailed(
+            f"the server has Spark {server}, and this client {client} is newer: pip install 'pyspark=={minor}.*'"
         )
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-from collections.abc import Iterable
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -20,8 +26,11 @@ from understudy.history.lake.lake import Lake
 from understudy.history.lake.log_rows import BadSource
 from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import DIFFERENT_RUNS
-from understudy.spark import compare, ingest, replay, seeds
+from understudy.spark import compare, failures, ingest, replay, seeds
 from understudy.spark.comments import column_comments
+from understudy.spark.failures import SparkFailed, spark_errors
+from understudy.spark.job_watch import shown
+from understudy.spark.worker_packages import lacking_packages
 from understudy.trials.hunt.seed_tasks import SeedTask, run_task
 
 pytestmark = pytest.mark.xdist_group("spark functions")
@@ -136,3 +145,57 @@ def test_paths_without_logs_are_named(session: SparkSession, tmp_path: Path) -> 
             call()
     with pytest.raises(BadSource, match="hdfs://host/runs cannot be read"):
         replay(session, "hdfs://host/runs")
+
+
+def test_a_session_that_was_stopped_is_named(tmp_path: Path) -> None:
+    stopped = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=None))
+    with pytest.raises(SparkFailed, match="the session of Spark was stopped; open another"):
+        replay(cast("SparkSession", stopped), tmp_path)
+
+
+def test_a_package_that_workers_lack_is_named_with_the_host(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "lacking_packages", partial(lacking_packages, needed=("no_such", "msgspec")))
+    lacks = f"{platform.node()} with Python {platform.python_version()} lacks no_such. understudy.spark.send_package"
+    with pytest.raises(SparkFailed, match=f"No module named 'no_such'. {lacks}"), spark_errors("it failed", session):
+        session.range(1).mapInArrow(importing("no_such"), "id BIGINT").collect()
+
+
+def importing(name: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        importlib.import_module(name)
+        yield from batches
+
+    return work
+
+
+def test_jobs_have_a_description_and_their_progress_is_shown(session: SparkSession, tmp_path: Path) -> None:
+    """The second task waits until the progress of the first has been shown."""
+    lines: list[str] = []
+
+    def progress(line: str) -> None:
+        lines.append(line)
+        if "3 of 5" in line:
+            (tmp_path / "shown").touch()
+
+    context = session.sparkContext
+    context.setLocalProperty("spark.job.description", "mine")
+    with shown(session, "measuring runs", [3, 2], progress):
+        assert context.getLocalProperty("spark.job.description") == "Understudy: measuring runs"
+        session.range(0, 2, 1, 2).mapInArrow(waiting_in_the_second_task(tmp_path / "shown"), "id BIGINT").collect()
+    assert context.getLocalProperty("spark.job.description") == "mine"
+    context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]  # None removes it
+    assert "measuring runs: 3 of 5 runs done" in lines
+    assert set(lines) <= {f"measuring runs: {done} of 5 runs done" for done in (0, 3, 5)}
+
+
+def waiting_in_the_second_task(file: Path, timeout_s: float = 60.0) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        deadline = time.monotonic() + timeout_s
+        for batch in batches:
+            while batch.column(0).to_pylist() == [1] and not file.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            yield batch
+
+    return work

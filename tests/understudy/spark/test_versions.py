@@ -12,7 +12,7 @@ from understudy.spark.failures import SparkFailed
 from understudy.spark.running import spark_running
 from understudy.spark.settings import SparkSettings
 from understudy.spark.source import register
-from understudy.spark.versions import SparkTooOld, check_versions
+from understudy.spark.versions import SparkTooOld, check_server_version, check_versions
 
 
 def java(version: int | None) -> JavaRuntime:
@@ -42,7 +42,7 @@ def test_java_is_not_started_if_it_does_not_fit(monkeypatch: pytest.MonkeyPatch)
     def refuse(java: JavaRuntime) -> None:
         raise SparkTooOld("too old")
 
-    monkeypatch.setattr("understudy.spark.context.check_versions", refuse)
+    monkeypatch.setattr("understudy.spark.classic.check_versions", refuse)
     with pytest.raises(SparkTooOld), spark_running(SparkSettings(java=java(17))):
         pass
 
@@ -51,3 +51,12 @@ def test_a_spark_without_data_sources_says_how_records_are_read(monkeypatch: pyt
     monkeypatch.setattr(versions, "HAS_DATA_SOURCES", False)
     with pytest.raises(SparkTooOld, match=r'the format "understudy" needs Spark 4\.0 or newer.*read_records'):
         register(None)  # type: ignore[arg-type]  # it is refused before the session is used
+
+
+def test_a_server_that_is_older_than_the_client_is_refused() -> None:
+    check_server_version("4.3.0", client="4.2.1")
+    check_server_version("4.0.5", client="4.0.1")
+    with pytest.raises(
+        SparkFailed, match=r"the server has Spark 4.0.5, and this client 4.3.0 is newer: pip .*==4.0.\*"
+    ):
+        check_server_version("4.0.5", client="4.3.0")
