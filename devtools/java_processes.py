@@ -39,7 +39,7 @@ class JavaProcesses:
     """Runs Java processes while its block runs, each in a process group of its own, with its output in a file.
 
     Args:
-        folder: a folder for the output.
+        folder: a folder for the output, and the processes' working directory.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -63,6 +63,7 @@ class JavaProcesses:
         process = subprocess.Popen(
             ["/bin/sh", "-c", _UNTIL_THE_INPUT_ENDS, "sh", *command],
             env={"PATH": os.environ["PATH"], **environment},
+            cwd=self._folder,
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

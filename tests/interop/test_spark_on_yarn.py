@@ -1,0 +1,86 @@
+"""Spark runs a Python program on a real YARN, and reads and writes Parquet in a real HDFS."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from devtools.hadoop_mini import SPARK_HOME, HadoopMini
+from devtools.judges.maven import NotFetched
+from tests.interop.conftest import TIMEOUT_S, skip_or_fail
+from understudy.clusters.java import choose_java
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(TIMEOUT_S)]
+
+PROGRAM = """
+import os, sys
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+def doubled(batches):
+    container = os.path.basename(os.getcwd())
+    for batch in batches:
+        numbers = [2 * number for number in batch.column("id").to_pylist()]
+        yield pa.RecordBatch.from_pydict({"id": numbers, "container": [container] * len(numbers)})
+
+spark = SparkSession.builder.getOrCreate()
+spark.range(0, 20, 1, 20).mapInArrow(doubled, "id long, container string").write.parquet(sys.argv[1])
+rows = spark.read.parquet(sys.argv[1]).collect()
+print("ids:", *sorted(row.id for row in rows))
+print("containers:", *sorted({row.container for row in rows}))
+spark.stop()
+"""
+
+
+@pytest.fixture(scope="module")
+def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HadoopMini]:
+    try:
+        with HadoopMini(tmp_path_factory.mktemp("hadoop"), choose_java()) as running:
+            yield running
+    except NotFetched as why:
+        skip_or_fail(why)
+
+
+def test_a_program_runs_in_containers_of_yarn_and_keeps_its_table_in_hdfs(hadoop: HadoopMini, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    printed = spark_submit(hadoop, tmp_path / "program.py", f"{hadoop.filesystem}/table")
+    assert f"ids: {' '.join(str(2 * number) for number in range(20))}" in printed
+    (containers,) = [line for line in printed if line.startswith("containers:")]
+    assert "container_" in containers
+
+
+def spark_submit(hadoop: HadoopMini, program: Path, *arguments: str) -> list[str]:
+    """Run a Python program with YARN as its master, and return the lines that it prints."""
+    settings = {
+        # Containers find Spark where it is installed; otherwise its jars would be copied to HDFS first.
+        "spark.yarn.jars": f"local:{SPARK_HOME}/jars/*",
+        "spark.yarn.am.memory": "512m",
+        "spark.executor.memory": "512m",
+        "spark.executor.instances": "2",
+        "spark.ui.enabled": "false",
+    }
+    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", "client"]
+    done = subprocess.run(
+        [*submit, *options, str(program), *arguments],
+        env={
+            "PATH": os.environ["PATH"],
+            "JAVA_HOME": str(hadoop.java_home),
+            "HADOOP_CONF_DIR": str(hadoop.configuration),
+            "SPARK_HOME": str(SPARK_HOME),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+        },
+        cwd=program.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S / 2,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
