@@ -13,7 +13,10 @@ import pytest
 from devtools.hadoop_mini import SPARK_HOME, HadoopMini
 from devtools.judges.maven import NotFetched
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
+from tests.understudy.spark.test_submit import PROGRAM as GUIDE_PROGRAM
+from tests.understudy.spark.test_submit import counts_of, expected_counts
 from understudy.clusters.java import choose_java
+from understudy.trials.seeds.seeds import run_seed
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(TIMEOUT_S)]
 
@@ -52,6 +55,14 @@ def test_a_program_runs_in_containers_of_yarn_and_keeps_its_table_in_hdfs(hadoop
     assert f"ids: {' '.join(str(2 * number) for number in range(20))}" in printed
     (containers,) = [line for line in printed if line.startswith("containers:")]
     assert "container_" in containers
+
+
+def test_the_program_of_the_guide_runs_on_yarn(hadoop: HadoopMini, tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        run_seed(seed, 30, events=tmp_path / "runs" / f"seed-{seed}")
+    (tmp_path / "failovers.py").write_text(GUIDE_PROGRAM)
+    printed = spark_submit(hadoop, tmp_path / "failovers.py", str(tmp_path / "runs" / "*"))
+    assert counts_of("\n".join(printed)) == expected_counts(tmp_path / "runs")
 
 
 def spark_submit(hadoop: HadoopMini, program: Path, *arguments: str) -> list[str]:

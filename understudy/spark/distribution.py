@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypeAlias
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from understudy.spark.failures import spark_errors
 from understudy.spark.kernels.results import SCHEMA, TASK, Kernel, RowKernel, one_row, run_kernel, run_kernel_on_rows
+
+Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _MANY_ROWS = 1 << 20
 
@@ -22,12 +26,19 @@ def distribute(spark: SparkSession, tasks: Sequence[bytes], kernel: Kernel) -> D
     count = max(1, len(tasks))
     numbered = spark.createDataFrame(list(enumerate(tasks)), f"id BIGINT, {TASK} BINARY")
     one_each = spark.range(0, count, 1, count).join(numbered.hint("broadcast"), "id").select(TASK)
-    return one_each.mapInArrow(partial(run_kernel, kernel), SCHEMA)
+    return one_each.mapInArrow(_named(partial(run_kernel, kernel), kernel), SCHEMA)
 
 
 def run_on_rows(rows: DataFrame, kernel: RowKernel) -> DataFrame:
     """Return the results of a kernel on the rows of a DataFrame, with the columns of `SCHEMA`."""
-    return rows.mapInArrow(partial(run_kernel_on_rows, kernel), SCHEMA)
+    return rows.mapInArrow(_named(partial(run_kernel_on_rows, kernel), kernel), SCHEMA)
+
+
+def _named(work: Work, kernel: Callable[..., object]) -> Work:
+    """Give a function the name of its kernel, which plans and Spark's UI show."""
+    inner = kernel.func if isinstance(kernel, partial) else kernel
+    work.__name__ = inner.__name__
+    return work
 
 
 def contents(results: DataFrame) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 No setting of the session is changed, and nothing is stopped. The session may be of classic Spark or of Spark Connect,
 from Spark 3.5 on. Executors need the package `understudy`, which `send_package` sends, and msgspec, pyarrow and numpy.
-Paths are those of this process and of all executors alike.
+Paths lead to the same files in this process and on all executors.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from understudy.spark.measured_tables import RunTables
 from understudy.spark.package_archive import add_package, package_archive
 from understudy.spark.seeds_job import outcomes
 from understudy.spark.sessions import check_usable
+from understudy.spark.settings import ROOT
 from understudy.trials.hunt.seed_tasks import SeedOutcome
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
@@ -82,7 +83,7 @@ def replay(spark: SparkSession, paths: Paths) -> RunTables:
 def ingest(spark: SparkSession, paths: Paths, *, lake: str | Path) -> DataFrame:
     """Bring the runs of some event logs into a lake, as `understudy ingest` does; return a row for each run.
 
-    The columns are those of `INGESTED`.
+    `INGESTED` has the columns.
 
     Raises:
         BadSource: there is no event log at or below one of the paths.
@@ -165,7 +166,7 @@ def seeds(
 ) -> DataFrame:
     """Return the outcomes of seeds of the simulator, a row for each; they are simulated when the DataFrame is read.
 
-    The columns are those of `SeedOutcome`. Reading it twice simulates twice, unless it is persisted.
+    The columns are the fields of `SeedOutcome`. Reading it twice simulates twice, unless it is persisted.
 
     Args:
         seconds: simulated seconds of each seed.
@@ -181,8 +182,12 @@ def seeds(
 def send_package(spark: SparkSession) -> None:
     """Send the package `understudy` to the executors of a session, for jobs that start from now on.
 
-    Compiled packages, such as msgspec and pyarrow, have to be installed there.
+    Compiled packages, such as msgspec and pyarrow, have to be installed there. If this process has the package from the
+    archive of `spark-submit --py-files`, the executors have it too, and nothing is sent.
     """
+    check_usable(spark)
+    if not ROOT.is_dir():
+        return
     folder = Path(tempfile.mkdtemp(prefix="understudy-spark-"))
     # Classic Spark reads the file again for each new executor.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

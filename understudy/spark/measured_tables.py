@@ -25,7 +25,7 @@ _FAILURE = "the event logs cannot be read in Spark"
 
 
 class RunTables(Mapping[str, DataFrame]):
-    """The tables of some runs, by name: those of `RUN_TABLES`, each with `run` as its first column.
+    """The tables of some runs, by name, as in `RUN_TABLES`, each with `run` as its first column.
 
     All runs are measured when it is made, and the results are kept on the disks of the executors until `unpersist`,
     which the end of its block calls. A DataFrame reads them; a lost executor's results are computed again.

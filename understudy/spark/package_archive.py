@@ -1,8 +1,12 @@
-"""Packs this program into an archive, and sends it to the executors of a session."""
+"""Packs this program into an archive, and sends it to the executors of a session.
+
+python -m understudy.spark.package_archive [FOLDER]      write understudy.zip, for `spark-submit --py-files`
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -31,3 +35,7 @@ def add_package(spark: SparkSession, archive: Path) -> None:
         spark.addArtifact(str(archive), pyfile=True)
     else:
         spark.sparkContext.addPyFile(str(archive))
+
+
+if __name__ == "__main__":
+    print(package_archive(Path(sys.argv[1] if sys.argv[1:] else ".")))

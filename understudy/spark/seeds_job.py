@@ -61,7 +61,7 @@ def outcomes(
     keep_all: bool = False,
     fences_off: tuple[Switch, ...] = (),
 ) -> DataFrame:
-    """Return results whose contents are the outcomes of seeds; the arguments are those of `run_seeds`."""
+    """Return results whose contents are the outcomes of seeds; the arguments are as for `run_seeds`."""
     folder = "" if events is None else str(events.absolute())
     names = tuple(switch.value for switch in fences_off)
     tasks = [

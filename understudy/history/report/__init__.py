@@ -1,5 +1,5 @@
 """Computes the metrics of one run or thousands from their event logs, and prints them as a page. Needs no Spark.
 
 `runs` finds the runs of files, `replay` computes their tables, `growing_logs` computes tables of runs that continue,
-`spark_tasks` computes tables in workers of Spark, and `report` turns tables into a page.
+and `report` turns tables into a page.
 """
