@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from understudy.clusters.java import JavaRuntime
+from understudy.clusters.java import OLDEST_JAVA, JavaRuntime
 from understudy.spark.failures import SparkFailed, redacted, spark_errors
 from understudy.spark.running import spark_running
 from understudy.spark.settings import SparkSettings
@@ -84,7 +84,7 @@ def test_secrets_of_a_master_are_not_shown(text: str, shown: str) -> None:
 
 
 def test_neither_a_page_nor_an_error_names_the_secret_of_a_master() -> None:
-    java = JavaRuntime(home=Path("/nowhere"), version=25, why="for a test")
+    java = JavaRuntime(home=Path("/nowhere"), version=OLDEST_JAVA, why="for a test")
     settings = SparkSettings(java=java, master="spark://ada:s3cret@127.0.0.1:1")
     assert settings.engine.endswith("spark://…@127.0.0.1:1")
     with pytest.raises(SparkFailed) as raised, spark_running(settings):

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.lakes import assert_holds
+from tests.understudy.spark.older_spark import needs_data_sources
 from tests.understudy.spark.oracle.sql_replay import comparable, replay_with_sql
 from understudy.history.report.replay import Replay, replay_in_python
 from understudy.spark import follow_job
@@ -21,7 +22,7 @@ from understudy.spark.failures import SparkFailed
 from understudy.spark.follow_job import LogStream
 from understudy.spark.lake_sink import LakeSink
 
-pytestmark = pytest.mark.xdist_group("spark follow")
+pytestmark = [pytest.mark.xdist_group("spark follow"), needs_data_sources]
 
 TIMEOUT_S = 120.0
 

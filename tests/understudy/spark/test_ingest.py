@@ -14,6 +14,7 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.incomplete import let_be_incomplete
 from tests.understudy.history.lake.lakes import assert_holds, content, take
+from tests.understudy.spark.older_spark import needs_the_java_from_pip, needs_the_oracle
 from tests.understudy.spark.oracle.sql_replay import SQL_TABLES, comparable, replay_with_sql
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake import ingest as ingesting
@@ -54,6 +55,7 @@ def test_workers_write_the_same_lake(
     assert content(lake) == content(tmp_path / "other")
 
 
+@needs_the_oracle
 def test_the_tables_of_a_lake_are_those_that_sql_computes_from_the_logs(
     session: SparkSession, runs: Path, tmp_path: Path
 ) -> None:
@@ -192,6 +194,7 @@ def start(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, check=False)
 
 
+@needs_the_java_from_pip
 def test_the_command_ingests_in_spark_with_the_java_from_pip(runs: Path, tmp_path: Path) -> None:
     done = start(runs, "--lake", tmp_path / "lake", "--engine", "spark")
     assert (done.returncode, done.stderr) == (0, "")
@@ -202,6 +205,7 @@ def test_the_command_ingests_in_spark_with_the_java_from_pip(runs: Path, tmp_pat
     assert "0 runs added, 0 replaced, 5 unchanged" in again.stdout
 
 
+@needs_the_java_from_pip
 def test_an_unknown_master_is_one_line(runs: Path, tmp_path: Path) -> None:
     done = start(runs, "--lake", tmp_path / "lake", "--engine", "spark", "--master", "nowhere")
     assert done.returncode == 1

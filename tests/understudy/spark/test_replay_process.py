@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.foundation.eventlog.stories import killed_controller
+from tests.understudy.spark.older_spark import needs_the_java_from_pip
+from understudy.clusters.java import choose_java
 
 TIMEOUT_S = 180.0
 
@@ -57,6 +59,7 @@ def has_ended(pid: int) -> bool:
     return state == "Z"
 
 
+@needs_the_java_from_pip
 def test_neither_java_home_nor_a_java_on_the_path_is_needed(run_folder: Path) -> None:
     with start(run_folder) as process:
         wait_for(lambda: children(process.pid), "it starts a Java")
@@ -64,11 +67,12 @@ def test_neither_java_home_nor_a_java_on_the_path_is_needed(run_folder: Path) ->
         out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, err
     assert "Failover to epoch 2: broker 1 → 2 (kill, noticed by broker-3), 3.05 s without a controller" in out
-    assert err.startswith("Spark starts with Java 25")
+    assert err.startswith(f"Spark starts with Java {choose_java(environment={}).version} ")
     assert len(err.splitlines()) == 1, "Spark's own messages are not printed"
     assert has_ended(java)
 
 
+@needs_the_java_from_pip
 def test_java_ends_when_the_command_is_killed(run_folder: Path) -> None:
     with start(run_folder) as process:
         wait_for(lambda: children(process.pid), "it starts a Java")
@@ -78,6 +82,7 @@ def test_java_ends_when_the_command_is_killed(run_folder: Path) -> None:
     wait_for(lambda: has_ended(java), f"Java {java} ends with the command")
 
 
+@needs_the_java_from_pip
 def test_an_unknown_spark_master_is_one_line(run_folder: Path) -> None:
     with start(run_folder, "--master", "nowhere") as process:
         _, err = process.communicate(timeout=TIMEOUT_S)

@@ -9,19 +9,21 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from tests.foundation.eventlog.stories import LONG_LINE_PARTITIONS, RandomRun, killed_controller, long_line
 from tests.understudy.history.lake.damaged_logs import write, write_damaged
-from understudy.history.lake.log_rows import FileRange
+from tests.understudy.spark.older_spark import NO_DATA_SOURCES, needs_read_limits
+from understudy.history.lake.log_rows import BadSource, FileRange
 from understudy.history.reading import findings, reader
 from understudy.spark import register
 from understudy.spark.log_files import LogChanged, SourceSettings, split
-from understudy.spark.versions import HAS_DATA_SOURCES, HAS_READ_LIMITS, this_spark
+from understudy.spark.versions import HAS_DATA_SOURCES, HAS_READ_LIMITS
 
 if not HAS_DATA_SOURCES:
-    pytest.skip(f"{this_spark()} has no data sources in Python", allow_module_level=True)
+    pytest.skip(NO_DATA_SOURCES, allow_module_level=True)
 
-from understudy.spark.event_log_source import EventLogReader
+from understudy.spark.event_log_source import EventLogReader, EventLogSource
 from understudy.spark.stream_readers import UnlimitedStreamReader
 
 pytestmark = pytest.mark.xdist_group("spark source")
@@ -145,6 +147,7 @@ def run_stream(session: SparkSession, folder: Path, checkpoint: Path, **options:
 
 def test_a_stream_started_again_loses_and_doubles_nothing(source: SparkSession, tmp_path: Path) -> None:
     """Files grow by half a line, by lines and by whole files between the starts."""
+    limit = {"maxBytesPerTrigger": "9000"} if HAS_READ_LIMITS else {}
     whole = write(RandomRun(3, records=400).logs, tmp_path / "whole")
     growing = tmp_path / "growing"
     growing.mkdir()
@@ -156,7 +159,7 @@ def test_a_stream_started_again_loses_and_doubles_nothing(source: SparkSession, 
                 continue  # only one file is there at first
             size = (growing / name).stat().st_size if (growing / name).exists() else 0
             append(growing / name, text[size : len(text) * third // 3])
-        rows = run_stream(source, growing, tmp_path / "checkpoint", maxBytesPerTrigger="9000")
+        rows = run_stream(source, growing, tmp_path / "checkpoint", **limit)
         assert rows
         assert all(row["flaws"] == [] for row in rows)
         found += rows
@@ -233,7 +236,14 @@ def test_a_restarted_stream_without_limits_finds_a_log_that_is_gone_or_shorter(t
         restarted.partitions({str(log): 6}, {})
 
 
-@pytest.mark.skipif(not HAS_READ_LIMITS, reason=f"{this_spark()} has no limits for the batches of a stream")
+def test_a_limit_that_this_spark_lacks_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("understudy.spark.event_log_source.HAS_READ_LIMITS", False)
+    source = EventLogSource({"path": "run", "maxBytesPerTrigger": "1000"})
+    with pytest.raises(BadSource, match=r"option maxBytesPerTrigger needs Spark 4\.2 or newer, and this is Spark \d"):
+        source.streamReader(StructType())
+
+
+@needs_read_limits
 def test_each_batch_of_a_stream_is_limited_and_ends_at_a_line(tmp_path: Path) -> None:
     from understudy.spark.limited_stream import LimitedStreamReader  # noqa: PLC0415  Spark may lack its base
 

@@ -12,20 +12,31 @@ import pytest
 import understudy.lake
 import understudy.spark
 from tests.understudy.history.lake.lakes import take
+from tests.understudy.spark.older_spark import needs_data_sources
 from understudy.lake import Lake
 from understudy.trials.seeds.seeds import run_seed
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "spark.md"
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+(OF_DATA_SOURCE,) = (program for program in PROGRAMS if 'spark.read.format("understudy")' in program)
 TIMEOUT_S = 180.0
 
 
-def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `runs` and `lake`, as the page has them."""
+    folder = tmp_path_factory.mktemp("page")
     for seed in (1, 2):
-        run_seed(seed, 30, own_clocks=seed == 2, events=tmp_path / "runs" / f"seed-{seed}")
-    take(tmp_path / "lake", tmp_path / "runs")
-    lake = Lake(tmp_path / "lake")
-    from_lake, by_type, from_logs, from_arrow, times = [run_program(program, tmp_path) for program in PROGRAMS]
+        run_seed(seed, 30, own_clocks=seed == 2, events=folder / "runs" / f"seed-{seed}")
+    take(folder / "lake", folder / "runs")
+    return folder
+
+
+def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(folder: Path) -> None:
+    lake = Lake(folder / "lake")
+    from_lake, by_type, from_arrow, times = [
+        run_program(program, folder) for program in PROGRAMS if program != OF_DATA_SOURCE
+    ]
     counted = re.findall(r"^\| *([a-z ]+)\| *(\d+)\|", from_lake, re.MULTILINE)
     causes = lake.read("failovers")["cause"].to_pylist()
     assert sorted((cause.strip(), int(count)) for cause, count in counted) == sorted(
@@ -36,8 +47,6 @@ def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(tmp_path: Pa
     assert [int(count) for _, count in shown[:20]] == sorted(types.values(), reverse=True)[:20]
     assert all(types[name] == int(count) for name, count in shown[:20])
     assert re.search(r"^\|seed-1\| *\d+\.\d+\|", by_type, re.MULTILINE)
-    sent = lake.read("RequestSent").select(["run", "api"]).to_pylist()
-    assert f"|seed-1|  LeaderAndIsr|{sent.count({'run': 'seed-1', 'api': 'LeaderAndIsr'}):>4}|" in from_logs
     assert "'RequestSent'" in from_arrow
     assert from_arrow.count("'outage_ms'") == 3
     elected = re.findall(r"^\|(seed-\d)\|(broker-\d)\| *(\d+)\| *\d+\| *([\d.]+)\| *([\d.]+)\|$", times, re.MULTILINE)
@@ -46,6 +55,13 @@ def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(tmp_path: Pa
     for found, row in zip(elected, reigns, strict=True):
         assert float(found[3]) == pytest.approx(row["elected_at_ms"], abs=0.002)
     assert {found[0] for found in elected if float(found[4]) > 0} == {"seed-2"}, "its nodes have clocks of their own"
+
+
+@needs_data_sources
+def test_the_program_of_the_page_that_reads_logs_prints_what_the_lake_holds(folder: Path) -> None:
+    sent = Lake(folder / "lake").read("RequestSent").select(["run", "api"]).to_pylist()
+    printed = run_program(OF_DATA_SOURCE, folder)
+    assert f"|seed-1|  LeaderAndIsr|{sent.count({'run': 'seed-1', 'api': 'LeaderAndIsr'}):>4}|" in printed
 
 
 def run_program(program: str, folder: Path) -> str:

@@ -1,0 +1,47 @@
+"""What tests do on a Spark that is older than the newest: skip what it lacks, by name, and pass over what it leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from understudy.clusters.java import JavaNotFound, choose_java
+from understudy.spark.failures import SparkFailed
+from understudy.spark.versions import (
+    DATA_SOURCES_SINCE,
+    HAS_DATA_SOURCES,
+    HAS_READ_LIMITS,
+    READ_LIMITS_SINCE,
+    check_versions,
+    this_spark,
+)
+
+
+def _why_not_on_the_java_from_pip() -> str:
+    try:
+        check_versions(choose_java(environment={}))
+    except (JavaNotFound, SparkFailed) as reason:
+        return str(reason)
+    return ""
+
+
+NO_DATA_SOURCES = f"{this_spark()}: data sources in Python are there since {DATA_SOURCES_SINCE}"
+needs_data_sources = pytest.mark.skipif(not HAS_DATA_SOURCES, reason=NO_DATA_SOURCES)
+needs_read_limits = pytest.mark.skipif(
+    not HAS_READ_LIMITS, reason=f"{this_spark()}: the batches of a stream have limits since {READ_LIMITS_SINCE}"
+)
+
+RUNS_THE_ORACLE = HAS_DATA_SOURCES
+"""Whether this Spark runs the SQL of `tests.understudy.spark.oracle`. Before 4.0 it does not: it has no function that
+validates UTF-8, and does not find the columns of a view that is joined with another one of the same checkpoint."""
+needs_the_oracle = pytest.mark.skipif(
+    not RUNS_THE_ORACLE, reason=f"{this_spark()}: it does not resolve the SQL of the oracle, which 4.0 does"
+)
+
+needs_the_java_from_pip = pytest.mark.skipif(
+    bool(_why_not_on_the_java_from_pip()), reason=_why_not_on_the_java_from_pip()
+)
+
+passes_over_open_sockets = pytest.mark.filterwarnings(
+    # Before 4.2 `collect` leaves the socket through which it has read its rows to the garbage collector.
+    "ignore:unclosed <socket.*, raddr=..127.0.0.1., .*:ResourceWarning"
+)
