@@ -16,7 +16,7 @@ FROM  ?= $(shell date +%s)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rest test-all nightly interop kafka-tests client-suites clients software soak spec pages site wheel check format lint types layers fast bench seeds ledger crash-points mutants lessons lesson-sheet lesson-pictures token-mutants clean
+.PHONY: help setup demo test test-rest test-all nightly interop kafka-tests client-suites clients software soak spec pages site wheel check format lint types layers fast bench seeds ledger crash-points mutants spark-versions lessons lesson-sheet lesson-pictures token-mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,7 @@ test-all: setup  ## all tests but those beside Apache Kafka (`make interop`)
 
 nightly: setup  ## everything, with the whole of each search (hours; CONTRIBUTING.md lists them)
 	NIGHTLY=1 $(PYTEST) $(WORKERS) $(ARGS)
+	.venv/bin/python -m devtools.spark_versions
 	NIGHTLY=1 KAFKA_TESTS=all CLIENT_SUITES=all $(PYTEST) tests/interop tests/contracts tests/foundation/zk -m interop $(WORKERS) $(ARGS)
 
 interop: setup  ## a real Apache Kafka 3.9.1 as the judge, and ZooKeeper 3.4 to 3.8; Maven fetches them (REQUIRE_MAVEN=1: fail where it cannot)
@@ -60,6 +61,9 @@ clients: setup  ## stock clients across seven faults, judged; writes docs/refere
 
 software: setup  ## Kafka Streams, Connect, Spark, Flink and more across killed brokers; writes docs/reference/software.md (half an hour; ARGS='--program NAME')
 	.venv/bin/python -m devtools.software $(ARGS)
+
+spark-versions: setup  ## the tests of understudy.spark beside Spark 3.5 to 4.3, each with a Java that fits (ARGS='--only 3.5,4.3', ARGS=--quick)
+	@.venv/bin/python -m devtools.spark_versions $(ARGS)
 
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
 	SOAK_ROUNDS=$(ROUNDS) $(PYTEST) tests/durability -n 0 -s $(ARGS)
