@@ -32,6 +32,8 @@ from understudy.clusters.processes.zookeeper_jars import jar_folder
 ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = ROOT / "build" / "spark-versions"
 TESTS: Final = "tests/understudy/spark"
+JAVAS: Final = Path("/usr/lib/jvm")
+"""Folder in which distributions of Linux install Java."""
 
 
 class SparkVersion(NamedTuple):
@@ -64,7 +66,7 @@ class SparkVersion(NamedTuple):
 
 VERSIONS: Final = (
     # Spark 3.5 needs numpy 1, with which pyarrow 26 raises ImportError without saying so in its requirements.
-    SparkVersion("3.5", ">=17,<24", ("numpy<2", "pyarrow<26")),
+    SparkVersion("3.5", ">=17,<18", ("numpy<2", "pyarrow<26")),
     SparkVersion("4.0", ">=17,<24"),
     SparkVersion("4.1", ">=17,<24"),
     SparkVersion("4.2", ">=17"),
@@ -215,14 +217,16 @@ class Environment:
             if self.version.runs_on(java):
                 return java
         homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
-        for home in [*homes, *sorted(Path("/usr/lib/jvm").glob("*"))]:
+        for home in [*homes, *sorted(JAVAS.glob("*"))]:
             try:
                 java = replace(choose_java(home), why=f"of this machine, {home}")
             except JavaNotFound:
                 continue
             if self.version.runs_on(java):
                 return java
-        raise NotInstalled(f"Spark {self.version.minor} needs Java {self.version.java}, which neither pip nor this has")
+        raise NotInstalled(
+            f"it needs Java {self.version.java}, which pip did not find; there is none in JAVA_HOME or {JAVAS} either"
+        )
 
     def release(self) -> str:
         """Return the version of the Spark that is installed."""
@@ -288,7 +292,7 @@ def run_tests(environment: Environment, tests: Iterable[str]) -> Outcome:
     """Run tests beside one Spark; their output is this program's.
 
     Args:
-        tests: paths and options for pytest.
+        tests: arguments of pytest.
 
     Raises:
         NotInstalled: there is no Java for this Spark.
@@ -317,17 +321,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--only", metavar="VERSIONS", help="for example 3.5,newest (all; `oldest` is the first one)")
     parser.add_argument("--quick", action="store_true", help="a minute of tests for each: the list `QUICK`")
     parser.add_argument("--renew", action="store_true", help="make the environments again, with the newest releases")
-    parser.add_argument(
-        "tests", nargs="*", help=f"paths instead of {TESTS}, and options of pytest after -- (ARGS='-- -k lake')"
-    )
+    parser.add_argument("tests", nargs="*", help=f"what to run instead of {TESTS}, as arguments of pytest")
     options = parser.parse_args(arguments)
     try:
         versions = chosen(options.only)
     except ValueError as wrong:
         parser.error(f"--only: {wrong}")
-    tests = options.tests
-    if not any(Path(test.partition("::")[0]).exists() for test in tests):
-        tests = [*(f"{TESTS}/{test}" for test in QUICK), *tests] if options.quick else [TESTS, *tests]
+    tests = options.tests or ([f"{TESTS}/{test}" for test in QUICK] if options.quick else [TESTS])
     outcomes = []
     for version in versions:
         environment = Environment(version, FOLDER / version.minor)

