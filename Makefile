@@ -62,7 +62,7 @@ clients: setup  ## stock clients across seven faults, judged; writes docs/refere
 software: setup  ## Kafka Streams, Connect, Spark, Flink and more across killed brokers; writes docs/reference/software.md (half an hour; ARGS='--program NAME')
 	.venv/bin/python -m devtools.software $(ARGS)
 
-spark-versions: setup  ## the tests of understudy.spark beside Spark 3.5 to 4.3, each with a Java that fits (ARGS='--only 3.5,4.3', ARGS=--quick)
+spark-versions: setup  ## the Spark tests beside each minor of Spark that we support, in environments of their own (ARGS='--only 3.5,4.3', ARGS=--quick)
 	@.venv/bin/python -m devtools.spark_versions $(ARGS)
 
 soak: setup  ## 200 rounds of faults under a running producer: no acknowledged record may be lost (ROUNDS=N)
