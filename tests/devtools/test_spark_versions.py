@@ -28,7 +28,7 @@ from devtools.spark_versions import (
     why_not_installed,
 )
 from understudy.clusters.java import JavaRuntime
-from understudy.spark.gateway import SparkFailed
+from understudy.spark.failures import SparkFailed
 from understudy.spark.versions import OLDEST_SPARK, check_versions
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -58,7 +58,7 @@ COMPARED = (
     "within DOUBLE COMMENT 'By how much each value may be wrong, because clocks of machines were aligned.', "
     "difference DOUBLE COMMENT 'Of the medians, from the baseline group.', "
     "corrected_p DOUBLE COMMENT 'p value of the difference, corrected for the number of tests.', "
-    "verdict STRING COMMENT 'changed, noise, too few runs or below clock error; null without a baseline.'"
+    "verdict STRING COMMENT 'changed, noise, below clock error or too few runs; null without a baseline.'"
 )
 """Columns of the result of `compare`; the settings by which runs are grouped come first."""
 
