@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
@@ -28,7 +29,7 @@ class SparkInBackground(Generic[W]):
     """Runs Spark until its block ends. `start` returns at once, so that files can be listed while Java starts.
 
     Args:
-        work: returns the work in a session, which is warmed up before `wait` returns it.
+        work: returns the work in a session, which is warmed up unless `wait` is called before Spark has started.
     """
 
     def __init__(self, settings: SparkSettings, work: Callable[[SparkSession], W]) -> None:
@@ -37,6 +38,7 @@ class SparkInBackground(Generic[W]):
         self._stack = contextlib.ExitStack()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="understudy-spark")
         self._started: Future[W] | None = None
+        self._is_awaited = threading.Event()
 
     def start(self, progress: Progress = no_progress) -> None:
         """Start Spark, unless it has been started.
@@ -54,6 +56,7 @@ class SparkInBackground(Generic[W]):
             SparkFailed: Java did not start, or Spark does not run with the `master` of the settings.
         """
         self.start(progress)
+        self._is_awaited.set()
         assert self._started is not None
         progress("waiting for Spark")
         return self._started.result()
@@ -70,5 +73,6 @@ class SparkInBackground(Generic[W]):
 
     def _start(self, progress: Progress) -> W:
         work = self._work(self._stack.enter_context(spark_running(self._settings, progress)))
-        work.warm_up()
+        if not self._is_awaited.is_set():
+            work.warm_up()
         return work

@@ -8,10 +8,12 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -39,12 +41,16 @@ def classic_session(settings: SparkSettings, java: JavaRuntime, progress: Progre
         _check_that_a_master_listens(settings.master)
     flags = [*jvm_flags(java, memory=settings.memory), *settings.flags]
     progress("starting Java for Spark")
+    # `mapInArrow` imports pandas, for which there is time while Java starts.
+    _in_background(import_module, "pandas")
     home = Path(pyspark.__file__).parent
     with gateway(java, home, flags, loopback=settings.is_local, stop_timeout_s=settings.stop_timeout_s) as running:
         progress("starting Spark")
         context: SparkContext | None = None
         try:
             with _environment(_variables(running)), spark_errors(f"Spark does not run with master {settings.master}"):
+                SparkContext._ensure_initialized()
+                _in_background(_load_classes_of_sql)
                 context = SparkContext(master=settings.master, appName="understudy", conf=_configuration(settings))
                 session = SparkSession(context)
                 if not settings.is_local:
@@ -59,13 +65,35 @@ def classic_session(settings: SparkSettings, java: JavaRuntime, progress: Progre
                 connection.shutdown()
 
 
+def _in_background(work: Callable[..., object], *arguments: object) -> None:
+    threading.Thread(target=work, args=arguments, name=f"understudy-{work.__name__}", daemon=True).start()
+
+
+def _load_classes_of_sql() -> None:
+    """Let Java load a part of the classes of Spark SQL, on another core, while the SparkContext starts.
+
+    They are loaded without this as well, later. So a Spark in which they have other names starts a second slower.
+    """
+    with contextlib.suppress(Py4JError, OSError, AttributeError, TypeError):
+        java = SparkContext._jvm
+        assert java is not None
+        loader = java.java.lang.Thread.currentThread().getContextClassLoader()
+        parser, analyzer = (
+            java.java.lang.Class.forName(f"org.apache.spark.sql.catalyst.{name}$", True, loader)
+            .getField("MODULE$")
+            .get(None)
+            for name in ("parser.CatalystSqlParser", "analysis.SimpleAnalyzer")
+        )
+        analyzer.execute(parser.parsePlan("SELECT id FROM range(1)"))
+
+
 def _stop(context: SparkContext) -> None:
     """Stop Spark. Its server for accumulators, which nothing uses here, ends later: it looks once a second."""
     server, context._accumulatorServer = context._accumulatorServer, None  # type: ignore[assignment]  # it is optional
     context.stop()
     if server is not None:
         server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]  # Java has gone
-        threading.Thread(target=server.shutdown, name="understudy-accumulators", daemon=True).start()
+        _in_background(server.shutdown)
 
 
 def _check_that_a_master_listens(master: str) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from understudy.spark.failures import spark_errors
-from understudy.spark.kernels.results import SCHEMA, TASK, Kernel, RowKernel, one_row, run_kernel, run_kernel_on_rows
+from understudy.spark.kernels.results import SCHEMA, Kernel, RowKernel, one_row, run_kernel, run_kernel_on_rows
 
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+TASKS_OF_A_FUNCTION = 1000
+"""Maximum number of tasks that travel with one function, some five kilobytes each."""
 
 _MANY_ROWS = 1 << 20
 
@@ -20,13 +23,17 @@ _MANY_ROWS = 1 << 20
 def distribute(spark: SparkSession, tasks: Sequence[bytes], kernel: Kernel) -> DataFrame:
     """Return the results of a kernel as a DataFrame with the columns of `SCHEMA`; each task is a task of Spark.
 
-    Tasks start in the given order: a broadcast join keeps the partitions of the range, which have a row each. A shuffle
-    would mix them, and a large task that starts last makes a job longer.
+    Tasks start in the given order, without a shuffle and in one stage. They travel with the function, which Spark sends
+    to each executor once; `createDataFrame` and a join would start two more jobs, and workers for the first of them.
     """
-    count = max(1, len(tasks))
-    numbered = spark.createDataFrame(list(enumerate(tasks)), f"id BIGINT, {TASK} BINARY")
-    one_each = spark.range(0, count, 1, count).join(numbered.hint("broadcast"), "id").select(TASK)
-    return one_each.mapInArrow(_named(partial(run_kernel, kernel), kernel), SCHEMA)
+    each = [tasks[first : first + TASKS_OF_A_FUNCTION] for first in range(0, len(tasks), TASKS_OF_A_FUNCTION)] or [()]
+    parts = [
+        spark.range(0, len(some), 1, max(1, len(some))).mapInArrow(
+            _named(partial(run_kernel, kernel, tuple(some)), kernel), SCHEMA
+        )
+        for some in each
+    ]
+    return reduce(lambda first, second: first.unionAll(second), parts)
 
 
 def run_on_rows(rows: DataFrame, kernel: RowKernel) -> DataFrame:

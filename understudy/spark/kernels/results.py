@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -29,16 +29,18 @@ RowKernel: TypeAlias = Callable[[Iterable[dict[str, Any]]], Iterable[Result]]
 
 SCHEMA = "kind STRING, content BINARY, number BIGINT"
 """The columns of a DataFrame of results, as Spark takes them."""
-TASK = "task"
-"""The column of a DataFrame of tasks."""
-
 _RESULTS = pa.schema([("kind", pa.string()), ("content", pa.binary()), ("number", pa.int64())])
 
 
-def run_kernel(kernel: Kernel, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run a kernel in a worker on the tasks of batches; yield each result as a batch, as soon as it is there."""
+def run_kernel(kernel: Kernel, tasks: Sequence[bytes], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run a kernel in a worker; yield each result as a batch, as soon as it is there.
+
+    Args:
+        tasks: the tasks of all workers.
+        batches: the numbers of the tasks to run here.
+    """
     freeze_what_is_loaded()
-    return map(_batch_of, kernel(task for batch in batches for task in batch.column(TASK).to_pylist()))
+    return map(_batch_of, kernel(tasks[number] for batch in batches for number in batch.column(0).to_pylist()))
 
 
 def run_kernel_on_rows(kernel: RowKernel, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
