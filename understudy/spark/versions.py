@@ -53,12 +53,19 @@ def require_data_sources() -> None:
 
 
 def check_spark_version(spark: str = pyspark.__version__) -> None:
-    """Raise `SparkTooOld` if Spark is older than `OLDEST_SPARK`."""
+    """Check that Spark is new enough, and that Python has what it imports.
+
+    Raises:
+        SparkTooOld: Spark is older than `OLDEST_SPARK`.
+        SparkFailed: Spark before 4.0 imports distutils, which Python 3.12 has removed and setuptools brings.
+    """
     if _minor(spark) < OLDEST_SPARK:
         oldest = ".".join(map(str, OLDEST_SPARK))
         raise SparkTooOld(
             f"Spark {spark} is installed, and {oldest} or newer is needed: pip install 'pyspark>={oldest}'"
         )
+    if _minor(spark) < (4, 0) and not is_installed("distutils"):
+        raise SparkFailed(f"Spark {spark} needs setuptools on Python 3.12 and newer: pip install setuptools")
 
 
 def check_versions(java: JavaRuntime, spark: str = pyspark.__version__) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.understudy.spark.older_spark import passes_over_open_sockets
+from tests.understudy.spark.older_spark import passes_over_warnings
 from understudy.clusters.java import choose_java
 from understudy.spark.running import spark_running
 from understudy.spark.settings import SparkSettings
@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not HAS_READ_LIMITS:
         for item in items:
             if item.path.is_relative_to(Path(__file__).parent):
-                item.add_marker(passes_over_open_sockets)
+                item.add_marker(passes_over_warnings)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from understudy.spark.failures import SparkFailed
 from understudy.spark.running import spark_running
 from understudy.spark.settings import SparkSettings
 from understudy.spark.source import register
-from understudy.spark.versions import SparkTooOld, check_server_version, check_versions
+from understudy.spark.versions import SparkTooOld, check_server_version, check_spark_version, check_versions
 
 
 def java(version: int | None) -> JavaRuntime:
@@ -71,3 +71,10 @@ def test_a_server_that_is_older_than_the_client_is_refused() -> None:
         SparkFailed, match=r"the server has Spark 4.0.5, and this client 4.3.0 is newer: pip .*==4.0.\*"
     ):
         check_server_version("4.0.5", client="4.3.0")
+
+
+def test_a_python_without_distutils_is_named_for_spark_3_5(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "is_installed", lambda name: name != "distutils")
+    check_spark_version("4.0.5")
+    with pytest.raises(SparkFailed, match=r"Spark 3.5.9 needs setuptools on Python 3.12 and newer: pip install"):
+        check_spark_version("3.5.9")
