@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+import pytest
+
 
 class Share(NamedTuple):
     """How many cases of a search are tried.
@@ -47,8 +49,16 @@ SHARES = {
     "folds": Share(8, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
     "compaction-ends": Share(8, 24, "each seed ends thirty times within a compaction, in each of four settings"),
     "experiments-on-processes": Share(2, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
+    "spark-clusters": Share(
+        0, 3, "the same jobs lose a worker of a standalone cluster in each run; here YARN and others do"
+    ),
     "handovers": Share(4, 10, "a controller of each kind ends in each of two ways"),
 }
+
+
+def only_nightly(search: str) -> pytest.MarkDecorator:
+    """Mark a test of a search whose usual share is nothing: it is skipped unless NIGHTLY=1."""
+    return pytest.mark.skipif(share_of(search) == 0, reason=f"`make nightly` runs it: {SHARES[search].reason}")
 
 
 def share_of(search: str) -> int:

@@ -13,12 +13,13 @@ import pytest
 from devtools.hadoop_mini import SPARK_HOME, HadoopMini
 from devtools.judges.maven import NotFetched
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
+from tests.shares import only_nightly
 from tests.understudy.spark.test_submit import PROGRAM as GUIDE_PROGRAM
 from tests.understudy.spark.test_submit import counts_of, expected_counts
 from understudy.clusters.java import choose_java
 from understudy.trials.seeds.seeds import run_seed
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(TIMEOUT_S)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(TIMEOUT_S), only_nightly("spark-clusters")]
 
 PROGRAM = """
 import os, sys

@@ -15,6 +15,7 @@ from pyspark.sql.connect.session import SparkSession as Remote
 
 from devtools.connect_server import ConnectServer
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.shares import only_nightly
 from tests.understudy.history.lake.lakes import assert_holds, content, take
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
 from tests.understudy.spark.test_functions import in_order, rows_of
@@ -172,6 +173,7 @@ def test_a_cluster_without_executors_is_given_up(runs: Path, tmp_path: Path) -> 
         SparkReplay(spark, "Spark").replay(find_logs([runs]))
 
 
+@only_nightly("spark-clusters")
 def test_a_killed_worker_changes_no_result(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("cluster", "server", "kill"):
         (tmp_path / name).mkdir()

@@ -12,12 +12,13 @@ import pyspark
 import pytest
 
 from devtools.java_processes import home_for_executors
+from tests.shares import only_nightly
 from tests.understudy.spark.standalone_cluster import StandaloneCluster
 from understudy.clusters.java import choose_java
 from understudy.history.report.replay import replay_in_python
 from understudy.trials.seeds.seeds import run_seed
 
-pytestmark = pytest.mark.xdist_group("spark submit")
+pytestmark = [pytest.mark.xdist_group("spark submit"), only_nightly("spark-clusters")]
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "spark-cluster.md"
 PROGRAM, *_ = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
