@@ -24,6 +24,8 @@ FIRST_JAVA = 25
 
 VARIABLE = "UNDERSTUDY_CLASS_CACHE"
 _OFF = ("off", "0", "no", "false")
+_HOLDS = "classes of a job by DataFrames"
+"""What a cache holds. If this changes, a cache of an earlier release is made anew."""
 SUFFIX = ".aot"
 """Suffix of the file of a cache."""
 
@@ -52,5 +54,6 @@ def _name(java: JavaRuntime) -> str:
         release.read_text(errors="replace") if release.is_file() else "",
         str(Path(pyspark.__file__).parent),
         pyspark.__version__,
+        _HOLDS,
     )
     return f"spark-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}{SUFFIX}"
