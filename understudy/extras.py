@@ -12,7 +12,7 @@ from typing import Final
 DISTRIBUTION: Final = "kafka-understudy"
 
 _MODULES_BY_EXTRA: Final = {
-    "spark": {"pyspark": "Apache Spark", "pyarrow": "Apache Arrow", "numpy": "NumPy"},
+    "spark": {"pyspark": "Apache Spark", "pyarrow": "Apache Arrow", "numpy": "NumPy", "pandas": "pandas"},
     "notebook": {"pandas": "pandas"},
 }
 """Modules of each extra, with their names for messages."""
