@@ -8,6 +8,7 @@ fit into the memory of one worker, about a kilobyte each, and workers need numpy
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -127,9 +128,11 @@ def compare_tables(
     with (
         spark_errors("the tables cannot be compared in Spark", spark),
         described(spark, "Understudy: comparing groups of runs"),
+        contextlib.ExitStack() as kept,
     ):
         progress("bringing the runs of each group together")
         observed = _observations(tables, tuple(by), incomplete=incomplete).persist()
+        kept.callback(observed.unpersist)
         counted = observed.groupBy("kind").agg({"number": "sum"}).toDF("kind", "failovers").collect()
         sizes = {comparing.key_of(row["kind"]): row["failovers"] for row in counted}
         without = _incomplete(tables)
@@ -143,14 +146,12 @@ def compare_tables(
             .toDF(*comparing.GROUPED)
             .persist()
         )
+        kept.callback(groups.unpersist)
         progress(f"summarising {len(sizes):,} groups")
         summaries = map(pickle.loads, contents(run_on_rows(groups, comparing.summarise)))
         progress(f"comparing {len(pairs):,} groups with their baselines")
         tested = _tested(groups, pairs) if pairs else {}
-        comparison = assemble(summaries, tested, pairs, by, baseline, incomplete=without, uses_incomplete=incomplete)
-        groups.unpersist()
-        observed.unpersist()
-    return comparison
+        return assemble(summaries, tested, pairs, by, baseline, incomplete=without, uses_incomplete=incomplete)
 
 
 def _incomplete(tables: ComparedTables) -> tuple[IncompleteRun, ...]:

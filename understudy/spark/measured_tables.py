@@ -47,8 +47,9 @@ class RunTables(Mapping[str, DataFrame]):
         self._kept: list[DataFrame] = []
         groups = logs.groups
         with spark_errors(_FAILURE, self._spark):
-            self._results = self._tabulated(groups, 0)
-            with shown(spark, "measuring runs", list(map(len, pack(groups))), progress):
+            tasks = pack(groups)
+            self._results = self._tabulated(tasks, groups, 0)
+            with shown(spark, "measuring runs", list(map(len, tasks)), progress):
                 others = self._results.where(f"kind = '{OTHER_RUN}'").select("number", "content").collect()
             if others:
                 self._join(groups, [(row["number"], bytes(row["content"]).decode()) for row in others])
@@ -87,12 +88,11 @@ class RunTables(Mapping[str, DataFrame]):
     ) -> None:
         self.unpersist()
 
-    def _tabulated(self, groups: Sequence[RunFiles], first: int) -> DataFrame:
+    def _tabulated(self, tasks: Sequence[tuple[RunFiles, ...]], groups: Sequence[RunFiles], first: int) -> DataFrame:
+        """Return the results of the groups in `tasks`, which are numbered from `first` in the order of `groups`."""
         numbers = {group: number for number, group in enumerate(groups, first)}
-        tasks = [
-            msgspec.msgpack.encode([NumberedRun(numbers[group], group) for group in task]) for task in pack(groups)
-        ]
-        results = distribute(self._spark, tasks, partial(tabulate, whole=self._whole))
+        encoded = [msgspec.msgpack.encode([NumberedRun(numbers[group], group) for group in task]) for task in tasks]
+        results = distribute(self._spark, encoded, partial(tabulate, whole=self._whole))
         self._kept.append(results.persist(StorageLevel.DISK_ONLY))
         return self._kept[-1]
 
@@ -106,7 +106,7 @@ class RunTables(Mapping[str, DataFrame]):
             files = {file for group in again for file in group.files}
             replaced = [number for number, group in enumerate(groups) if not files.isdisjoint(group.files)]
             kept = self._results.where(f"number NOT IN ({', '.join(map(str, replaced))})")
-            self._results = kept.unionByName(self._tabulated(again, len(groups)))
+            self._results = kept.unionByName(self._tabulated(pack(again), again, len(groups)))
 
     def _found_by_listing(self) -> DataFrame:
         """Return the findings about paths and files of several runs, which belong to no run."""

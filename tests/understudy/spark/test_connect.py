@@ -14,12 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as Remote
 
 from devtools.connect_server import ConnectServer
-from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.shares import only_nightly
 from tests.understudy.history.lake.lakes import assert_holds, content, take
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
-from tests.understudy.spark.test_functions import in_order, rows_of
-from tests.understudy.spark.test_replay_job import write
+from tests.understudy.spark.test_functions import in_order, rows_of, write_six_runs
 from understudy.clusters.java import choose_java
 from understudy.history.lake.lake import Lake
 from understudy.history.report.replay import replay_in_python
@@ -49,11 +47,7 @@ def remote(server: ConnectServer) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("runs")
-    write(killed_controller(), folder / "killed")
-    for seed in range(5):
-        write(RandomRun(seed, records=150).logs, folder / f"random-{seed}")
-    return folder
+    return write_six_runs(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")

@@ -38,10 +38,14 @@ pytestmark = pytest.mark.xdist_group("spark functions")
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    write(killed_controller(), tmp_path / "runs" / "killed")
+    return write_six_runs(tmp_path / "runs")
+
+
+def write_six_runs(folder: Path) -> Path:
+    write(killed_controller(), folder / "killed")
     for seed in range(5):
-        write(RandomRun(seed, records=150).logs, tmp_path / "runs" / f"random-{seed}")
-    return tmp_path / "runs"
+        write(RandomRun(seed, records=150).logs, folder / f"random-{seed}")
+    return folder
 
 
 def rows_of(table: DataFrame) -> list[str]:
@@ -55,7 +59,7 @@ def in_order(rows: Iterable[object]) -> list[str]:
 def test_every_table_has_the_rows_of_a_lake(session: SparkSession, runs: Path, tmp_path: Path) -> None:
     take(tmp_path / "lake", runs)
     lake = Lake(tmp_path / "lake")
-    before = (session.sparkContext.getConf().getAll(), session.sql("SET").collect())
+    before = (sorted(session.sparkContext.getConf().getAll()), session.sql("SET").collect())
     with replay(session, f"{runs}/*") as tables:
         assert list(tables) == list(RUN_TABLES)
         assert len(tables) == len(RUN_TABLES)
@@ -64,7 +68,7 @@ def test_every_table_has_the_rows_of_a_lake(session: SparkSession, runs: Path, t
             assert rows_of(table) == in_order(lake.read(name, incomplete=True).to_pylist()), name
         with pytest.raises(KeyError, match="there is no table 'nothing'; there are settings"):
             tables["nothing"]
-    assert (session.sparkContext.getConf().getAll(), session.sql("SET").collect()) == before
+    assert (sorted(session.sparkContext.getConf().getAll()), session.sql("SET").collect()) == before
     assert rows_of(tables["failovers"]), "after its block a table is computed again"
 
 
