@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import email.utils
+import gc
 import logging
 import os
 import random
@@ -71,6 +72,21 @@ def test_each_reading_of_a_clock_is_later_and_the_same_for_the_same_seed(name: s
     first, second = SimulatedSubject().run(case), SimulatedSubject().run(case)
     assert first == second
     assert sorted(set(first)) == first
+
+
+def test_a_callback_of_the_garbage_collector_reads_no_clock_of_a_case() -> None:
+    async def case() -> tuple[int, list[list[int]], int]:
+        return time.monotonic_ns(), [[number] for number in range(5_000)], time.monotonic_ns()
+
+    def read_clock(phase: str, info: dict[str, int]) -> None:
+        time.perf_counter()
+
+    gc.callbacks.append(read_clock)
+    try:
+        before, _, after = SimulatedSubject().run(case)
+    finally:
+        gc.callbacks.remove(read_clock)
+    assert after - before == round(READING_S * 1e9)
 
 
 @pytest.mark.parametrize(
