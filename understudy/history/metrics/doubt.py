@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import zip_longest
 from typing import Final, NamedTuple, TypeVar
 
@@ -21,7 +22,7 @@ from understudy.foundation.eventlog.records import RunDescribed, ZkWrite, ZkWrit
 from understudy.foundation.times import micros
 from understudy.history.metrics.evidence import MissingEvidence, is_broker
 from understudy.history.metrics.instants import Instant
-from understudy.history.metrics.leadership_history import LeadershipHistory, LeadershipSpan
+from understudy.history.metrics.leadership_history import LastState, LeadershipHistory
 from understudy.history.metrics.metric_tables import (
     EventNumbers,
     Failover,
@@ -321,27 +322,26 @@ class Doubts:
 
     # -------------------------------------------------------------- partitions
 
-    def of_partitions(self, rows: Iterable[PartitionNumbers]) -> Iterator[tuple[PartitionNumbers, set[str]]]:
+    def of_partitions(
+        self, rows: Iterable[PartitionNumbers], history: LeadershipHistory
+    ) -> Iterator[tuple[PartitionNumbers, set[str]]]:
         """States are written by controllers; the logs of a node, the testbed and controllers say when it was down."""
-        spans: dict[tuple[str, int], list[LeadershipSpan]] = {}
-        for span in LeadershipHistory.spans(self._run, self._end):
-            spans.setdefault((span.leadership.topic, span.leadership.partition), []).append(span)
+        of_alike = cache(self._of_partition)
         for row in rows:
-            yield row, self._of_partition(row, spans.get((row.topic, row.partition), []))
+            yield row, of_alike(row.leader, history.last_state(row.topic, row.partition))
 
-    def _of_partition(self, row: PartitionNumbers, spans: Sequence[LeadershipSpan]) -> set[str]:
+    def _of_partition(self, leader: int | None, last: LastState | None) -> set[str]:
+        """Return the columns in doubt of a partition; `leader` is None if it is deleted."""
         doubt: set[str] = set()
         if self.changes_leaders:
             doubt |= {"writes", "leaderless_ms", *_MOVEMENTS}
-        if not spans:
+        if last is None:
             return doubt | ({"leader", "leader_epoch", "isr"} if self.changes_leaders else set())
-        last = spans[-1]
-        begins = last.until if row.leader is None else last.since
+        begins = last.until if leader is None else last.since
         if self.evidence.may_replace(begins, last.writer_epoch):
             doubt |= {"leader", "leader_epoch", "isr"}
-        leaders = {span.leadership.leader for span in spans}
-        if any(self.leader_may_be_down(leader, last.until) for leader in leaders) or (
-            self.moves_end and row.leader is not None and self.is_leaderless_at_the_end(row.leader)
+        if any(self.leader_may_be_down(each, last.until) for each in last.leaders) or (
+            self.moves_end and leader is not None and self.is_leaderless_at_the_end(leader)
         ):
             doubt.add("leaderless_ms")
         return doubt
@@ -405,10 +405,14 @@ def marked(row: T, doubt: Iterable[str]) -> T:
     return msgspec.structs.replace(row, doubt=columns) if columns else row
 
 
-def mark(doubts: Doubts, metrics: RunMetrics) -> RunMetrics:
-    """Return the tables of a run with the columns in doubt of each row."""
+def mark(doubts: Doubts, metrics: RunMetrics, history: LeadershipHistory) -> RunMetrics:
+    """Return the tables of a run with the columns in doubt of each row.
+
+    Args:
+        history: of all states of the run.
+    """
     in_leaders, in_brokers = doubts.changes_leaders, doubts.evidence.of_brokers(-math.inf, math.inf)
-    partitions = tuple(marked(row, doubt) for row, doubt in doubts.of_partitions(metrics.partitions))
+    partitions = tuple(marked(row, doubt) for row, doubt in doubts.of_partitions(metrics.partitions, history))
     return msgspec.structs.replace(
         metrics,
         settings=marked(metrics.settings, doubts.of_settings()),

@@ -55,6 +55,8 @@ class LeadershipHistory:
         self._end = end
         self._down = down_times(run)
         self._topics: dict[str, dict[int, _PartitionHistory]] = {}
+        self._leaders: dict[frozenset[int], frozenset[int]] = {}
+        """Each set of leaders once: most partitions share a few."""
         self._deleted: dict[str, _State] = {}
         """The newest deletion of each topic. The history of a partition with a later first state begins with it."""
         self._run = run
@@ -96,6 +98,15 @@ class LeadershipHistory:
             for topic, partitions in sorted(self._topics.items())
             for partition, history in sorted(partitions.items())
         )
+
+    def last_state(self, topic: str, partition: int) -> LastState | None:
+        """Return the last state of a partition that is not a deletion; None if there is none."""
+        history = self._topics[topic][partition]
+        led = history.led if history.last is None or history.last.leadership is None else history.last
+        if led is None:
+            return None
+        until = history.led_until if led is history.led else self._end.us
+        return LastState(history.leaders, led.writer_epoch, led.key.us, max(led.key.us, until))
 
     def _add(self, record: StateRecord) -> None:
         data = record.read()
@@ -143,7 +154,12 @@ class LeadershipHistory:
         now = state.leadership
         was = before.leadership if before is not None else None
         if now is None:
+            if was is not None:
+                history.led, history.led_until = before, state.key.us
             return
+        if now.leader not in history.leaders:
+            leaders = history.leaders | {now.leader}
+            history.leaders = self._leaders.setdefault(leaders, leaders)
         if was is not None and now.isr != was.isr:
             history.isr_shrinks += not set(was.isr) <= set(now.isr)
             history.isr_expands += not set(now.isr) <= set(was.isr)
@@ -243,6 +259,17 @@ class LeadershipSpan(msgspec.Struct, frozen=True, gc=False):
     """Whether it lasts to the end of the run, and not until another state or a deletion."""
 
 
+class LastState(NamedTuple):
+    """The last state of a partition, in microseconds, and what came before."""
+
+    leaders: frozenset[int]
+    """The leaders of this state and all before it; -1 is none."""
+    writer_epoch: int
+    since: int
+    until: int
+    """When the partition was deleted, or the end of the run."""
+
+
 class _Leaderless(NamedTuple):
     """For how long a partition was without a leader, and by how much the clocks allow this to be wrong."""
 
@@ -269,6 +296,10 @@ class _PartitionHistory:
     """The counts of one partition up to `last`, the newest state whose writer was not deposed."""
 
     last: _State | None
+    led: _State | None = None
+    """The state before the newest deletion, which was at `led_until`."""
+    led_until: int = 0
+    leaders: frozenset[int] = frozenset()
     is_elected: bool = False
     writes: int = 0
     clean_elections: int = 0

@@ -110,7 +110,7 @@ def measure_records(run: str, found: RunRecords, missing: Sequence[MissingRecord
     )
     if not found.clocks.is_one:
         metrics = mark_clocks(found, metrics)
-    return mark(Doubts(found, missing, reigns, end), metrics) if missing else metrics
+    return mark(Doubts(found, missing, reigns, end), metrics, history) if missing else metrics
 
 
 def nearest_rank(values: Sequence[int], percent: int) -> int | None:
