@@ -24,7 +24,7 @@ FIRST_JAVA = 25
 
 VARIABLE = "UNDERSTUDY_CLASS_CACHE"
 _OFF = ("off", "0", "no", "false")
-_HOLDS = "classes of a job by DataFrames"
+_HOLDS = "classes of a job by DataFrames, without MLlib"
 """What a cache holds. If this changes, a cache of an earlier release is made anew."""
 SUFFIX = ".aot"
 """Suffix of the file of a cache."""

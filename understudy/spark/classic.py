@@ -44,7 +44,14 @@ def classic_session(settings: SparkSettings, java: JavaRuntime, progress: Progre
     # `mapInArrow` imports pandas, for which there is time while Java starts.
     _in_background(import_module, "pandas")
     home = Path(pyspark.__file__).parent
-    with gateway(java, home, flags, loopback=settings.is_local, stop_timeout_s=settings.stop_timeout_s) as running:
+    with gateway(
+        java,
+        home,
+        flags,
+        loopback=settings.is_local,
+        has_mllib=settings.has_mllib,
+        stop_timeout_s=settings.stop_timeout_s,
+    ) as running:
         progress("starting Spark")
         context: SparkContext | None = None
         try:
@@ -78,13 +85,13 @@ def _load_classes_of_sql() -> None:
         java = SparkContext._jvm
         assert java is not None
         loader = java.java.lang.Thread.currentThread().getContextClassLoader()
-        parser, analyzer = (
+        _, analyzer = (
             java.java.lang.Class.forName(f"org.apache.spark.sql.catalyst.{name}$", True, loader)
             .getField("MODULE$")
             .get(None)
             for name in ("parser.CatalystSqlParser", "analysis.SimpleAnalyzer")
         )
-        analyzer.execute(parser.parsePlan("SELECT id FROM range(1)"))
+        analyzer.execute(java.org.apache.spark.sql.catalyst.plans.logical.OneRowRelation())
 
 
 def _stop(context: SparkContext) -> None:

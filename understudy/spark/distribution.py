@@ -8,11 +8,15 @@ from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 
 from understudy.spark.failures import spark_errors
-from understudy.spark.kernels.results import SCHEMA, Kernel, RowKernel, one_row, run_kernel, run_kernel_on_rows
+from understudy.spark.kernels.results import Kernel, RowKernel, one_row, run_kernel, run_kernel_on_rows
 
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+SCHEMA = StructType().add("kind", StringType()).add("content", BinaryType()).add("number", LongType())
+"""The columns of a DataFrame of results. A text of DDL would load Spark's parser of SQL."""
 
 TASKS_OF_A_FUNCTION = 1000
 """Maximum number of tasks that travel with one function, some five kilobytes each."""

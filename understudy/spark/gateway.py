@@ -45,6 +45,7 @@ _OPENED_PACKAGES = (
 )
 """Packages of java.base whose internals Spark uses (`JavaModuleOptions`)."""
 
+_MLLIB = "spark-mllib_"
 _FIRST_JAVA_WITH_NATIVE_ACCESS_WARNING = 24
 _LAST_JAVA_WITH_SECURITY_ACTION = 23
 
@@ -79,11 +80,18 @@ def jvm_flags(java: JavaRuntime, *, memory: str) -> list[str]:
 
 @contextlib.contextmanager
 def gateway(
-    java: JavaRuntime, spark_home: Path, flags: list[str], *, loopback: bool, stop_timeout_s: float = STOP_TIMEOUT_S
+    java: JavaRuntime,
+    spark_home: Path,
+    flags: list[str],
+    *,
+    loopback: bool,
+    has_mllib: bool = False,
+    stop_timeout_s: float = STOP_TIMEOUT_S,
 ) -> Iterator[Gateway]:
     """Run Spark's gateway while the block runs.
 
     Args:
+        has_mllib: whether Java finds MLlib.
         stop_timeout_s: how long the process may take to end before it is killed.
         loopback: whether only this machine can connect; false if executors on other machines must connect.
 
@@ -98,7 +106,7 @@ def gateway(
                     str(java.executable),
                     *flags,
                     "-cp",
-                    _classpath(spark_home),
+                    _classpath(spark_home, has_mllib=has_mllib),
                     "org.apache.spark.api.python.PythonGatewayServer",
                 ],
                 stdin=subprocess.PIPE,
@@ -118,10 +126,17 @@ def gateway(
         _end(process, stop_timeout_s)
 
 
-def _classpath(spark_home: Path) -> str:
-    """Return the jars of Spark, and the folder with the addresses of YARN and HDFS if there is one."""
+def _classpath(spark_home: Path, *, has_mllib: bool) -> str:
+    """Return the jars of Spark, and the folder with the addresses of YARN and HDFS if there is one.
+
+    MLlib adds functions to each session, and loads Scala's reflection for them: half a second of the start. It is the
+    last jar, so that a cache of classes which was made without it fits.
+    """
+    jars = sorted((spark_home / "jars").glob("*.jar"))
+    mllib = [jar for jar in jars if jar.name.startswith(_MLLIB)]
+    found = [*(jar for jar in jars if jar not in mllib), *(mllib if has_mllib else ())]
     hadoop = os.environ.get("HADOOP_CONF_DIR")
-    return f"{spark_home / 'jars'}/*" + (f":{hadoop}" if hadoop else "")
+    return ":".join([*map(str, found), *([hadoop] if hadoop else [])])
 
 
 def _environment(java: JavaRuntime, spark_home: Path, connection: Path, loopback: bool) -> dict[str, str]:

@@ -30,7 +30,7 @@ def spark_session(*, master: str = LOCAL_MASTER, memory: str = SESSION_MEMORY) -
         JavaNotFound: there is no Java.
         SparkFailed: Java did not start, or Spark does not run with `master`.
     """
-    with spark_running(SparkSettings.chosen(master=master, memory=memory)) as session:
+    with spark_running(SparkSettings.chosen(master=master, memory=memory, has_mllib=True)) as session:
         if HAS_DATA_SOURCES:
             register(session)
         yield session

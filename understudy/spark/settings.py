@@ -41,6 +41,7 @@ class SparkSettings:
         java: the Java of the driver; None for a Spark Connect server, which has its own.
         master: the master of Spark, as in the option --master of spark-submit, or the URL of a Spark Connect server.
         memory: the heap of the driver's Java, as in `-Xmx`.
+        has_mllib: whether the driver's Java finds MLlib, which no command uses.
         flags: further flags of Java.
         stop_timeout_s: how long Java may take to end before it is killed.
         executor_timeout_s: how long a cluster may leave this program without an executor before it gives up.
@@ -49,6 +50,7 @@ class SparkSettings:
     java: JavaRuntime | None
     master: str = LOCAL_MASTER
     memory: str = DRIVER_MEMORY
+    has_mllib: bool = False
     flags: tuple[str, ...] = ()
     stop_timeout_s: float = STOP_TIMEOUT_S
     executor_timeout_s: float = EXECUTOR_TIMEOUT_S
@@ -59,6 +61,7 @@ class SparkSettings:
         *,
         master: str = LOCAL_MASTER,
         memory: str | None = None,
+        has_mllib: bool = False,
         java_home: str | os.PathLike[str] | None = None,
     ) -> SparkSettings:
         """Return settings with the Java to use, if the master needs one, and the cache of classes, if there is one.
@@ -68,14 +71,20 @@ class SparkSettings:
         """
         if master.startswith(CONNECT):
             return cls(java=None, master=master)
-        return cls.with_class_cache(choose_java(java_home), master=master, memory=memory)
+        return cls.with_class_cache(choose_java(java_home), master=master, memory=memory, has_mllib=has_mllib)
 
     @classmethod
     def with_class_cache(
-        cls, java: JavaRuntime, *, master: str = LOCAL_MASTER, memory: str | None = None
+        cls, java: JavaRuntime, *, master: str = LOCAL_MASTER, memory: str | None = None, has_mllib: bool = False
     ) -> SparkSettings:
         """Return settings that use the cache of classes, if there is one."""
-        return cls(java=java, master=master, memory=memory or DRIVER_MEMORY, flags=class_cache.flags(java))
+        return cls(
+            java=java,
+            master=master,
+            memory=memory or DRIVER_MEMORY,
+            has_mllib=has_mllib,
+            flags=class_cache.flags(java),
+        )
 
     @property
     def is_local(self) -> bool:

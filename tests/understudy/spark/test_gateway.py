@@ -13,8 +13,10 @@ from understudy.spark import gateway as module
 from understudy.spark.gateway import Gateway, gateway
 
 LONG_S = 600.0
+MLLIB = "spark-mllib_2.13.jar"
 JAVA_THAT_DOES_NOT_END = """\
 #!/bin/sh
+echo "$*" > "$(dirname "$0")/arguments"
 printf '\\0\\0\\0\\1\\0\\0\\0\\1s' > "$_PYSPARK_DRIVER_CONN_INFO_PATH.part"
 mv "$_PYSPARK_DRIVER_CONN_INFO_PATH.part" "$_PYSPARK_DRIVER_CONN_INFO_PATH"
 exec sleep 600
@@ -43,6 +45,22 @@ def test_a_process_that_does_not_end_is_killed(java: JavaRuntime, tmp_path: Path
         assert (running.port, running.secret) == (1, "s")
         assert is_running(running)
     assert not is_running(running)
+
+
+@pytest.mark.parametrize(
+    ("has_mllib", "jars"),
+    [(False, ("scala-library.jar", "spark-sql_2.13.jar")), (True, ("scala-library.jar", "spark-sql_2.13.jar", MLLIB))],
+)
+def test_mllib_is_the_last_jar_or_none(
+    has_mllib: bool, jars: tuple[str, ...], java: JavaRuntime, tmp_path: Path
+) -> None:
+    """A session of Spark loads it for functions that no command uses; a cache of classes fits with it and without."""
+    (tmp_path / "jars").mkdir()
+    for name in ("spark-sql_2.13.jar", MLLIB, "scala-library.jar"):
+        (tmp_path / "jars" / name).touch()
+    with gateway(java, tmp_path, [], loopback=True, has_mllib=has_mllib, stop_timeout_s=0.05):
+        arguments = (java.home / "bin" / "arguments").read_text().split()
+    assert arguments[arguments.index("-cp") + 1] == ":".join(str(tmp_path / "jars" / name) for name in jars)
 
 
 @pytest.mark.parametrize(

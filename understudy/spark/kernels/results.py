@@ -27,8 +27,6 @@ class Result(NamedTuple):
 Kernel: TypeAlias = Callable[[Iterable[bytes]], Iterable[Result]]
 RowKernel: TypeAlias = Callable[[Iterable[dict[str, Any]]], Iterable[Result]]
 
-SCHEMA = "kind STRING, content BINARY, number BIGINT"
-"""The columns of a DataFrame of results, as Spark takes them."""
 _RESULTS = pa.schema([("kind", pa.string()), ("content", pa.binary()), ("number", pa.int64())])
 
 
