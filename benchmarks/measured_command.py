@@ -23,6 +23,8 @@ class Measured(NamedTuple):
 
     seconds: float
     processor_seconds: float
+    own_megabytes: float
+    """The largest resident memory of the command's own process."""
     java_megabytes: float
     """The largest resident memory of a Java process."""
     worker_megabytes: float
@@ -60,6 +62,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
     return Measured(
         seconds=took,
         processor_seconds=sum(found.ticks for found in seen.values()) / _TICKS_PER_S,
+        own_megabytes=seen[process.pid].peak_kilobytes / 1000,
         java_megabytes=max((found.peak_kilobytes for found in others if not found.is_python), default=0) / 1000,
         worker_megabytes=max((found.peak_kilobytes for found in others if found.is_python), default=0) / 1000,
         output=output,

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import measured_command
+from benchmarks import measured_command, spark_elsewhere
 from benchmarks.huge_run import write_huge_run
 from benchmarks.many_runs import COPIES, copy_runs, simulate_runs
 from benchmarks.rows import Row
@@ -75,6 +75,7 @@ def _many(folder: Path) -> list[Row]:
             "  in plain Python, processor seconds, to Spark's", python.processor_seconds, spark.processor_seconds, None
         ),
         Row("  seconds, to plain Python", spark.seconds, python.seconds, None),
+        *spark_elsewhere.rows(logs, spark),
     ]
     if COPIES > 1:
         for copy in range(1, COPIES):
