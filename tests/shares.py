@@ -45,7 +45,8 @@ SHARES = {
     "zookeeper-versions": Share(
         1, 3, "3.4 lacks most of what our brokers use; the contracts are tested with each version"
     ),
-    "lessons-made-anew": Share(4, 13, "the recorded ones are judged at four sizes; these find their moments anew"),
+    "lessons-made-anew": Share(4, 13, "all recorded ones are judged; these find their moments anew"),
+    "lesson-sizes": Share(2, 4, "a small laptop and a phone have the least room; the others are between or larger"),
     "folds": Share(8, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
     "compaction-ends": Share(8, 24, "each seed ends thirty times within a compaction, in each of four settings"),
     "experiments-on-processes": Share(2, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
