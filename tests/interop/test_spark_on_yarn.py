@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from tests.shares import only_nightly
 from tests.understudy.spark.test_submit import PROGRAM as GUIDE_PROGRAM
 from tests.understudy.spark.test_submit import counts_of, expected_counts
 from understudy.clusters.java import choose_java
+from understudy.history.lake.columns import RUN_TABLES
 from understudy.trials.seeds.seeds import run_seed
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(TIMEOUT_S), only_nightly("spark-clusters")]
@@ -39,6 +41,20 @@ print("ids:", *sorted(row.id for row in rows))
 print("containers:", *sorted({row.container for row in rows}))
 spark.stop()
 """
+
+TABLES = """
+import json, sys
+from pyspark.sql import SparkSession
+from understudy.spark import replay, send_package
+
+spark = SparkSession.builder.getOrCreate()
+send_package(spark)
+with replay(spark, sys.argv[1]) as tables, open(sys.argv[2], "w") as written:
+    found = {name: sorted(table.toJSON().collect()) for name, table in tables.items()}
+    json.dump(found, written)
+spark.stop()
+"""
+"""Writes the rows of all tables of some runs, with each digit of their numbers."""
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +82,24 @@ def test_the_program_of_the_guide_runs_on_yarn(hadoop: HadoopMini, tmp_path: Pat
     assert counts_of("\n".join(printed)) == expected_counts(tmp_path / "runs")
 
 
-def spark_submit(hadoop: HadoopMini, program: Path, *arguments: str) -> list[str]:
-    """Run a Python program with YARN as its master, and return the lines that it prints."""
+def test_all_tables_are_those_of_local_mode(hadoop: HadoopMini, tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        run_seed(seed, 30, events=tmp_path / "runs" / f"seed-{seed}")
+    (tmp_path / "tables.py").write_text(TABLES)
+    found = {}
+    for master in ("yarn", "local[2]"):
+        file = tmp_path / f"{master}.json"
+        spark_submit(hadoop, tmp_path / "tables.py", str(tmp_path / "runs" / "*"), str(file), master=master)
+        found[master] = json.loads(file.read_text())
+    assert set(found["yarn"]) == set(RUN_TABLES)
+    for name in ("totals", "failovers", "request_log"):
+        assert found["yarn"][name], name
+    for name, rows in found["local[2]"].items():
+        assert found["yarn"][name] == rows, name
+
+
+def spark_submit(hadoop: HadoopMini, program: Path, *arguments: str, master: str = "yarn") -> list[str]:
+    """Run a Python program with Spark, and return the lines that it prints."""
     settings = {
         # Containers find Spark where it is installed; otherwise its jars would be copied to HDFS first.
         "spark.yarn.jars": f"local:{SPARK_HOME}/jars/*",
@@ -77,7 +109,7 @@ def spark_submit(hadoop: HadoopMini, program: Path, *arguments: str) -> list[str
         "spark.ui.enabled": "false",
     }
     options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-    submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", "client"]
+    submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master, "--deploy-mode", "client"]
     done = subprocess.run(
         [*submit, *options, str(program), *arguments],
         env={
