@@ -1,4 +1,5 @@
-"""Spark on a real standalone cluster: the same results, also when a worker is killed, and no endless waiting."""
+"""Spark on a real standalone cluster, by its master and by a Spark Connect server: the same results, also when a worker
+is killed, and no endless waiting."""
 
 from __future__ import annotations
 
@@ -13,10 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from devtools.connect_server import ConnectServer
 from devtools.java_processes import START_TIMEOUT_S
+from devtools.standalone_spark import StandaloneCluster
 from tests.foundation.eventlog.stories import RandomRun
+from tests.shares import only_nightly
 from tests.understudy.history.lake.lakes import assert_holds, counted_files, files_below, take
-from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
+from tests.understudy.spark.standalone_cluster import KillInTheMiddle, port_of_no_server
+from tests.understudy.spark.test_functions import in_order, rows_of
 from understudy.cli.main import main
 from understudy.clusters.java import choose_java
 from understudy.history.compare.comparison import compare
@@ -29,13 +34,15 @@ from understudy.history.lake.lake import Lake
 from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import find_logs as find_run_logs
 from understudy.history.report.runs import pack
-from understudy.spark import compare_job, replay_job
+from understudy.spark import compare_job, measured_tables, replay, replay_job, seeds_job
 from understudy.spark.failures import SparkFailed
 from understudy.spark.ingest_job import SparkEngine
-from understudy.spark.kernels import comparing, measuring, writing
+from understudy.spark.kernels import comparing, measuring, simulating, writing
 from understudy.spark.replay_job import SparkReplay
 from understudy.spark.running import spark_running
+from understudy.spark.seeds_job import run_seeds
 from understudy.spark.settings import SparkSettings
+from understudy.trials.hunt.seed_tasks import SeedTask, run_task
 
 pytestmark = pytest.mark.xdist_group("spark cluster")
 
@@ -60,13 +67,25 @@ def cluster(tmp_path: Path) -> Iterator[StandaloneCluster]:
         yield running
 
 
+@pytest.fixture(params=["classic", pytest.param("connect", marks=only_nightly("spark-clusters"))])
+def settings(request: pytest.FixtureRequest, cluster: StandaloneCluster, tmp_path: Path) -> Iterator[SparkSettings]:
+    """The settings of a session that runs on the executors of the cluster."""
+    if request.param == "classic":
+        yield SparkSettings(java=choose_java(), master=cluster.master)
+        return
+    folder = tmp_path / "server"
+    folder.mkdir()
+    with ConnectServer(folder, choose_java(), cluster.master) as server:
+        yield SparkSettings.chosen(master=server.url)
+
+
 def test_a_killed_worker_changes_no_result(
-    cluster: StandaloneCluster, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: StandaloneCluster, settings: SparkSettings, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay_job, "pack", partial(pack, task_bytes=1))
     with KillInTheMiddle(tmp_path, cluster) as kill:
         monkeypatch.setattr(measuring, "measure", kill.waiting(measuring.measure))
-        with spark_running(SparkSettings(java=choose_java(), master=cluster.master)) as spark:
+        with spark_running(settings) as spark:
             found = SparkReplay(spark, "Spark").replay(find_run_logs([logs]), whole=True)
     assert cluster.workers[0].poll() is not None
     expected = replay_in_python([logs])
@@ -74,14 +93,29 @@ def test_a_killed_worker_changes_no_result(
     assert (found.findings, found.lines) == (expected.findings, expected.lines)
 
 
+@only_nightly("spark-clusters")
+def test_a_killed_worker_changes_no_table(
+    cluster: StandaloneCluster, settings: SparkSettings, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results that the killed worker has kept are computed again."""
+    monkeypatch.setattr(measured_tables, "pack", partial(pack, task_bytes=1))
+    take(tmp_path / "lake", logs)
+    lake = Lake(tmp_path / "lake")
+    with spark_running(settings) as spark, KillInTheMiddle(tmp_path, cluster) as kill:
+        monkeypatch.setattr(measured_tables, "tabulate", kill.waiting(measuring.tabulate))
+        with replay(spark, logs) as tables:
+            assert cluster.workers[0].poll() is not None
+            for name, table in tables.items():
+                assert rows_of(table) == in_order(lake.read(name, incomplete=True).to_pylist()), name
+
+
 def test_a_killed_worker_changes_no_lake(
-    cluster: StandaloneCluster, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: StandaloneCluster, settings: SparkSettings, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each run is a task and a part; what the killed worker has written does not count, and is deleted."""
     monkeypatch.setattr(ingesting, "_MAX_TASK_BYTES", 1)
     monkeypatch.setattr(writer, "SMALL_PARTS", RUNS + 1)
     take(tmp_path / "expected", logs)
-    settings = SparkSettings(java=choose_java(), master=cluster.master)
     with spark_running(settings) as spark, KillInTheMiddle(tmp_path, cluster) as kill:
         monkeypatch.setattr(writing, "write_parts", kill.waiting(writing.write_parts))
         result = ingest(find_logs([logs]), tmp_path / "lake", lambda _: SparkEngine(spark))
@@ -99,7 +133,7 @@ def contents_of_files(lake: Path) -> list[tuple[str, bytes]]:
 
 
 def test_a_killed_worker_changes_no_comparison(
-    cluster: StandaloneCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: StandaloneCluster, settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = str(tmp_path / "runs")
     assert (
@@ -116,11 +150,26 @@ def test_a_killed_worker_changes_no_comparison(
     assert expected.tests > 0
     with KillInTheMiddle(tmp_path, cluster) as kill:
         monkeypatch.setattr(comparing, "summarise", kill.waiting(comparing.summarise))
-        settings = SparkSettings(java=choose_java(), master=cluster.master)
         found = compare_job.compare_folder(lake, by, baseline, settings)
     assert cluster.workers[0].poll() is not None
     assert found == expected
     assert html_page(found) == html_page(expected)
+
+
+def test_a_killed_worker_changes_no_outcome_of_a_seed(
+    cluster: StandaloneCluster, settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seeds_job, "SEEDS_PER_TASK", 1)
+    seeds, seconds, logs = range(1, 13), 6, tmp_path / "logs"
+    logs.mkdir()
+    with spark_running(settings) as spark, KillInTheMiddle(tmp_path, cluster) as kill:
+        monkeypatch.setattr(simulating, "run_seeds", kill.waiting(simulating.run_seeds))
+        rounds = run_seeds(spark, seeds, seconds, events=logs, keep_all=True)
+        found = [outcome for outcomes in rounds for outcome in outcomes]
+    assert cluster.workers[0].poll() is not None
+    assert sorted(found, key=lambda outcome: outcome.seed) == list(run_task(SeedTask(tuple(seeds), seconds)))
+    left = {path.name for path in logs.iterdir() if not path.name.startswith(".")}
+    assert left == {f"seed-{seed}" for seed in seeds}
 
 
 def test_a_cluster_without_workers_is_given_up(tmp_path: Path, logs: Path) -> None:

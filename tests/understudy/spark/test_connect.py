@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -14,17 +13,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as Remote
 
 from devtools.connect_server import ConnectServer
-from tests.shares import only_nightly
 from tests.understudy.history.lake.lakes import assert_holds, content, take
-from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster, port_of_no_server
+from tests.understudy.spark.standalone_cluster import StandaloneCluster, port_of_no_server
 from tests.understudy.spark.test_functions import in_order, rows_of, write_six_runs
 from understudy.clusters.java import choose_java
 from understudy.history.lake.lake import Lake
 from understudy.history.report.replay import replay_in_python
-from understudy.history.report.runs import find_logs, pack
-from understudy.spark import compare, ingest, read_lake, read_records, register, replay, replay_job, seeds
+from understudy.history.report.runs import find_logs
+from understudy.spark import compare, ingest, read_lake, read_records, register, replay, seeds
 from understudy.spark.failures import SparkFailed
-from understudy.spark.kernels import measuring
 from understudy.spark.replay_job import SparkReplay
 from understudy.spark.running import spark_running
 from understudy.spark.settings import SparkSettings
@@ -165,21 +162,3 @@ def test_a_cluster_without_executors_is_given_up(runs: Path, tmp_path: Path) -> 
         spark_running(SparkSettings(java=None, master=served.url, executor_timeout_s=2)) as spark,
     ):
         SparkReplay(spark, "Spark").replay(find_logs([runs]))
-
-
-@only_nightly("spark-clusters")
-def test_a_killed_worker_changes_no_result(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("cluster", "server", "kill"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr(replay_job, "pack", partial(pack, task_bytes=1))
-    with (
-        StandaloneCluster(tmp_path / "cluster", choose_java(), workers=2) as cluster,
-        ConnectServer(tmp_path / "server", choose_java(), cluster.master) as served,
-        spark_running(SparkSettings.chosen(master=served.url)) as spark,
-        KillInTheMiddle(tmp_path / "kill", cluster) as kill,
-    ):
-        monkeypatch.setattr(measuring, "measure", kill.waiting(measuring.measure))
-        found = SparkReplay(spark, "Spark").replay(find_logs([runs]), whole=True)
-        assert cluster.workers[0].poll() is not None
-    expected = replay_in_python([runs])
-    assert (found.runs, found.findings, found.lines) == (expected.runs, expected.findings, expected.lines)

@@ -1,4 +1,4 @@
-"""Seeds on Spark: the same outcomes as in this process, a ledger, a lake, and a worker that is killed."""
+"""Seeds on Spark: the same outcomes as in this process, a ledger, and a lake."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.understudy.spark.standalone_cluster import KillInTheMiddle, StandaloneCluster
 from understudy.cli.main import main
 from understudy.clusters.java import choose_java
 from understudy.foundation.eventlog.fences import Fence
 from understudy.history.lake.lake import Lake
-from understudy.spark import seeds_job
-from understudy.spark.kernels import simulating
 from understudy.spark.running import spark_running
 from understudy.spark.seed_ledger import SeedHunt
 from understudy.spark.seeds_job import run_seeds
@@ -104,22 +101,3 @@ def test_a_folder_that_is_no_lake_is_refused(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "notes").touch()
     assert main(["simulate", "--seeds", "1", "--spark", "local[2]", "--lake", str(tmp_path)]) == 2
     assert "is not a lake" in capsys.readouterr().err
-
-
-def test_a_killed_worker_changes_no_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seeds_job, "SEEDS_PER_TASK", 1)
-    seeds = range(1, 13)
-    for folder in ("cluster", "logs", "kill"):
-        (tmp_path / folder).mkdir()
-    with (
-        StandaloneCluster(tmp_path / "cluster", choose_java(), workers=2) as cluster,
-        spark_running(SparkSettings(java=choose_java(), master=cluster.master)) as spark,
-        KillInTheMiddle(tmp_path / "kill", cluster) as kill,
-    ):
-        monkeypatch.setattr(simulating, "run_seeds", kill.waiting(simulating.run_seeds))
-        rounds = run_seeds(spark, seeds, SECONDS, events=tmp_path / "logs", keep_all=True)
-        found = [outcome for outcomes in rounds for outcome in outcomes]
-        assert cluster.workers[0].poll() is not None
-    assert sorted(found, key=lambda outcome: outcome.seed) == list(run_task(SeedTask(tuple(seeds), SECONDS)))
-    left = {path.name for path in (tmp_path / "logs").iterdir() if not path.name.startswith(".")}
-    assert left == {f"seed-{seed}" for seed in seeds}
