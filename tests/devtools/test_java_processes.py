@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from devtools.java_processes import START_TIMEOUT_S, JavaProcesses, ProcessFailed, home_for_executors
+from devtools.java_processes import JavaProcesses, ProcessFailed, home_for_executors
+from tests.devtools.process_groups import assert_ends, process_group_exists
 from understudy.clusters.java import JavaRuntime
 
 
@@ -65,22 +64,6 @@ def test_processes_end_with_a_program_that_is_killed(tmp_path: Path) -> None:
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert_ends(int(done.stdout))
-
-
-def assert_ends(group: int) -> None:
-    """Wait until a process group is gone: its killed processes exist until their parents have asked for their ends."""
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while process_group_exists(group) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not process_group_exists(group)
-
-
-def process_group_exists(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_executors_start_with_a_java_that_lacks_a_module(tmp_path: Path) -> None:

@@ -3,11 +3,9 @@ is killed, and no endless waiting."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from devtools.connect_server import ConnectServer
-from devtools.java_processes import START_TIMEOUT_S
 from devtools.standalone_spark import StandaloneCluster
+from tests.devtools.process_groups import assert_ends
 from tests.foundation.eventlog.stories import RandomRun
 from tests.shares import only_nightly
 from tests.understudy.history.lake.lakes import assert_holds, counted_files, files_below, take
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, port_of_no_server
-from tests.understudy.spark.test_functions import in_order, rows_of
+from tests.understudy.spark.test_functions import assert_same_tables
 from understudy.cli.main import main
 from understudy.clusters.java import choose_java
 from understudy.history.compare.comparison import compare
@@ -105,8 +103,7 @@ def test_a_killed_worker_changes_no_table(
         monkeypatch.setattr(measured_tables, "tabulate", kill.waiting(measuring.tabulate))
         with replay(spark, logs) as tables:
             assert cluster.workers[0].poll() is not None
-            for name, table in tables.items():
-                assert rows_of(table) == in_order(lake.read(name, incomplete=True).to_pylist()), name
+            assert_same_tables(tables, lake)
 
 
 def test_a_killed_worker_changes_no_lake(
@@ -223,15 +220,4 @@ def test_a_cluster_ends_with_the_program_that_started_it(tmp_path: Path) -> None
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while process_group_exists(int(done.stdout)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not process_group_exists(int(done.stdout))
-
-
-def process_group_exists(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    assert_ends(int(done.stdout))
