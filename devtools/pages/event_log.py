@@ -12,20 +12,13 @@ from itertools import groupby
 import msgspec
 from msgspec import inspect
 
-from devtools.pages.source import (
-    attribute_docstrings,
-    classes,
-    docstring,
-    documented_statements,
-    in_one_line,
-    parse,
-    path_of,
-)
+from devtools.pages.source import classes, docstring, in_one_line, parse, path_of
 from devtools.pages.text import paragraph
 from understudy.foundation.eventlog.fences import Fence
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, EventStarted, Payload
 from understudy.foundation.eventlog.rules import Fix, Rules
+from understudy.spark.comments import attribute_docstrings, documented_statements
 
 NAME = "reference/event-log.md"
 

@@ -1,10 +1,10 @@
-"""Reads the docstrings of modules, classes, functions and attributes from the sources, with `ast`."""
+"""Reads the docstrings of modules, classes and functions from the sources, with `ast`."""
 
 from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -55,17 +55,6 @@ def classes(module: ast.Module) -> Mapping[str, ast.ClassDef]:
     return {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
 
 
-def attribute_docstrings(owner: ast.ClassDef) -> dict[str, str]:
-    """The string after the definition of each attribute of a class, in one line; attributes without one are left
-    out."""
-    return {
-        target.id: in_one_line(text)
-        for node, text in documented_statements(owner)
-        for target in _targets(node)
-        if text is not None
-    }
-
-
 def in_one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -73,22 +62,3 @@ def in_one_line(text: str) -> str:
 def docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
     """The whole docstring in one line; empty if there is none."""
     return in_one_line(ast.get_docstring(node) or "")
-
-
-def documented_statements(owner: ast.ClassDef | ast.FunctionDef) -> Iterator[tuple[ast.stmt, str | None]]:
-    """The statements of a body, each with the string after it."""
-    for node, after in zip(owner.body, [*owner.body[1:], None], strict=True):
-        match after:
-            case ast.Expr(value=ast.Constant(value=str(text))):
-                yield node, text
-            case _:
-                yield node, None
-
-
-def _targets(node: ast.stmt) -> list[ast.Name]:
-    match node:
-        case ast.Assign(targets=targets):
-            return [target for target in targets if isinstance(target, ast.Name)]
-        case ast.AnnAssign(target=ast.Name() as target):
-            return [target]
-    return []

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
-from devtools.pages.source import attribute_docstrings, classes, parse
+from devtools.pages.source import classes, parse
 from devtools.pages.text import bullet
 from understudy.brokers.coordinator.group.group_state import VALID_PREVIOUS_STATES as VALID_PREVIOUS_GROUP_STATES
 from understudy.brokers.coordinator.group.group_state import GroupState
@@ -20,6 +20,7 @@ from understudy.controller.transitions import (
     PartitionState,
     ReplicaState,
 )
+from understudy.spark.comments import attribute_docstrings
 
 NAME = "reference/state-machines.md"
 SOURCE = "controller/transitions.py"

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from devtools.pages.event_log import section
-from devtools.pages.source import attribute_docstrings, classes, docstring, parse
+from devtools.pages.source import classes, docstring, parse
 from devtools.pages.text import paragraph
 from understudy.history.metrics.doubt import COUNTS
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
 from understudy.history.metrics.row_tables import ROW_TABLES
+from understudy.spark.comments import attribute_docstrings
 
 NAME = "reference/tables.md"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from collections.abc import Iterator
 from functools import cache
 
 import msgspec
@@ -20,6 +21,26 @@ def column_comments(struct: type[msgspec.Struct]) -> dict[str, str]:
     return comments
 
 
+def attribute_docstrings(owner: ast.ClassDef) -> dict[str, str]:
+    """Return the string after the definition of each attribute of a class, in one line, if there is one."""
+    return {
+        target.id: " ".join(text.split())
+        for node, text in documented_statements(owner)
+        for target in _targets(node)
+        if text is not None
+    }
+
+
+def documented_statements(owner: ast.ClassDef | ast.FunctionDef) -> Iterator[tuple[ast.stmt, str | None]]:
+    """Return the statements of a body, each with the string after it."""
+    for node, after in zip(owner.body, [*owner.body[1:], None], strict=True):
+        match after:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node, text
+            case _:
+                yield node, None
+
+
 def _comments_of(owner: type) -> dict[str, str]:
     try:
         module = ast.parse(textwrap.dedent(inspect.getsource(owner)))
@@ -27,9 +48,13 @@ def _comments_of(owner: type) -> dict[str, str]:
         return {}
     (definition,) = module.body
     assert isinstance(definition, ast.ClassDef)
-    comments = {}
-    for field, after in zip(definition.body, definition.body[1:], strict=False):
-        match field, after:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                comments[name] = " ".join(text.split())
-    return comments
+    return attribute_docstrings(definition)
+
+
+def _targets(node: ast.stmt) -> list[ast.Name]:
+    match node:
+        case ast.Assign(targets=targets):
+            return [target for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name() as target):
+            return [target]
+    return []
