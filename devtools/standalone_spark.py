@@ -25,6 +25,7 @@ class StandaloneCluster:
     Args:
         folder: an empty folder for logs and for the files of workers.
         workers: the number of workers.
+        jars: the folder with the jars of Spark; PySpark's by default.
 
     Attributes:
         master: the URL for `--master`.
@@ -34,8 +35,9 @@ class StandaloneCluster:
         ProcessFailed: the cluster did not start within a minute and a half.
     """
 
-    def __init__(self, folder: Path, java: JavaRuntime, workers: int) -> None:
+    def __init__(self, folder: Path, java: JavaRuntime, workers: int, jars: Path = _SPARK_HOME / "jars") -> None:
         self._folder = folder
+        self._jars = jars
         self._java = java
         self._count = workers
         self._processes = JavaProcesses(folder)
@@ -80,7 +82,7 @@ class StandaloneCluster:
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
                 "-cp",
-                f"{_SPARK_HOME / 'jars'}/*",
+                f"{self._jars}/*",
                 main,
                 *arguments,
             ],

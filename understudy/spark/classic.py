@@ -26,6 +26,8 @@ from understudy.spark.versions import check_versions
 
 _EXECUTORS_COUNTED_EVERY_S = 1.0
 _CONNECT_TIMEOUT_S = 10.0
+_STOPPED = "stopped SparkContext"
+"""A part of the message of the exception when Spark has stopped while it starts."""
 
 
 @contextlib.contextmanager
@@ -55,7 +57,8 @@ def classic_session(settings: SparkSettings, java: JavaRuntime, progress: Progre
         progress("starting Spark")
         context: SparkContext | None = None
         try:
-            with _environment(_variables(running)), spark_errors(f"Spark does not run with master {settings.master}"):
+            failure = f"Spark does not run with master {settings.master}"
+            with _environment(_variables(running)), registered(settings.master), spark_errors(failure):
                 SparkContext._ensure_initialized()
                 _in_background(_load_classes_of_sql)
                 context = SparkContext(master=settings.master, appName="understudy", conf=_configuration(settings))
@@ -114,6 +117,28 @@ def _check_that_a_master_listens(master: str) -> None:
         except (OSError, ValueError, OverflowError) as error:
             failures.append(f"{STANDALONE}{address}: {error}")
     raise SparkFailed(f"no Spark master listens at {master} ({'; '.join(failures)}); start one, or use local[*]")
+
+
+@contextlib.contextmanager
+def registered(master: str) -> Iterator[None]:
+    """Name the likely cause if a master does not register this program while the block starts Spark.
+
+    A master cannot read the messages of another version of Spark, and does not answer them. Spark asks three times,
+    with 20 s for each; then it stops, and its exception only says that it has stopped.
+
+    Raises:
+        SparkFailed: the master has not registered this program, or the block has raised this.
+    """
+    try:
+        yield
+    except SparkFailed as error:
+        if not master.startswith(STANDALONE) or _STOPPED not in str(error):
+            raise
+        raise SparkFailed(
+            f"{master} listens, but has not registered this program within a minute: probably it has another version "
+            f"of Spark than the {pyspark.__version__} here. The master's page and log name its version; install the "
+            "same one: pip install 'pyspark==VERSION'"
+        ) from None
 
 
 @contextlib.contextmanager

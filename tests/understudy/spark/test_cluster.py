@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from devtools.connect_server import ConnectServer
+from devtools.spark_versions import FOLDER
 from devtools.standalone_spark import StandaloneCluster
 from tests.devtools.process_groups import assert_ends
 from tests.foundation.eventlog.stories import RandomRun
@@ -188,6 +190,32 @@ def test_a_master_that_is_not_there_is_named_at_once(master: str) -> None:
             spark_running(SparkSettings(java=choose_java(), master=url)),
         ):
             pass
+
+
+@only_nightly("spark-clusters")
+def test_a_master_of_another_version_is_named(tmp_path: Path) -> None:
+    jars, version = another_spark()
+    with StandaloneCluster(tmp_path, choose_java(), workers=0, jars=jars) as cluster:
+        message = (
+            f"^{cluster.master} listens, but has not registered this program within a minute: probably it has another "
+            f"version of Spark than the {pyspark.__version__} here. The master's page"
+        )
+        with (
+            pytest.raises(SparkFailed, match=message),
+            spark_running(SparkSettings(java=choose_java(), master=cluster.master)),
+        ):
+            pass
+        assert "java.io.InvalidClassException" in cluster.log("master"), version
+
+
+def another_spark() -> tuple[Path, str]:
+    """Return the jars and the version of the newest other Spark in an environment of `make spark-versions`."""
+    for jars in sorted(FOLDER.glob("*/lib/python3*/site-packages/pyspark/jars"), reverse=True):
+        (core,) = jars.glob("spark-core_*.jar")
+        version = core.stem.partition("-core_")[2].partition("-")[2]
+        if version != pyspark.__version__:
+            return jars, version
+    pytest.skip(f"there is no other Spark in {FOLDER}; `make spark-versions` installs some")
 
 
 @pytest.mark.parametrize("master", ["spark://", "spark://host", "spark://host:port", "spark://host:99999999"])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pyspark
 import pytest
 from py4j.protocol import Py4JJavaError
 
 from understudy.clusters.java import OLDEST_JAVA, JavaRuntime
+from understudy.spark.classic import registered
 from understudy.spark.failures import SparkFailed, redacted, spark_errors
 from understudy.spark.running import spark_running
 from understudy.spark.settings import SparkSettings
@@ -91,3 +93,18 @@ def test_neither_a_page_nor_an_error_names_the_secret_of_a_master() -> None:
         pass
     assert "s3cret" not in str(raised.value)
     assert "no Spark master listens at spark://…@127.0.0.1:1" in str(raised.value)
+
+
+def test_a_master_that_does_not_register_a_program_is_named_with_the_version_here() -> None:
+    stopped = JavaException("java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\nIt was")
+    named = re.escape(pyspark.__version__)
+    message = rf"^spark://…@host:7077 listens, but has not .* than the {named} here\. .*=VERSION"
+    with (
+        pytest.raises(SparkFailed, match=message),
+        registered("spark://ada:s3cret@host:7077"),
+        spark_errors("it failed"),
+    ):
+        raise Py4JJavaError("An error occurred while calling o1", stopped)
+    for master, exception in (("yarn", stopped), ("spark://host:7077", JavaException("Could not parse"))):
+        with pytest.raises(SparkFailed, match=r"^it failed: "), registered(master), spark_errors("it failed"):
+            raise Py4JJavaError("An error occurred while calling o1", exception)
