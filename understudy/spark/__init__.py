@@ -37,7 +37,8 @@ _MODULES = {
     "spark_session": "understudy.spark.session",
 }
 
-require("spark")
+# Workers import this package as well. They need no pandas, which `check_spark_version` asks for.
+require("spark", "pyspark", "pyarrow", "numpy")
 
 __all__ = [
     "compare",

@@ -19,7 +19,7 @@ from understudy.spark.failures import SparkFailed, spark_errors
 from understudy.spark.job_watch import handling_progress
 from understudy.spark.package_archive import add_package, package_archive
 from understudy.spark.settings import CONNECT, Progress, SparkSettings
-from understudy.spark.versions import check_server_version
+from understudy.spark.versions import check_server_version, check_spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.shell.progress import StageInfo
@@ -38,6 +38,7 @@ def connect_session(settings: SparkSettings, progress: Progress) -> Iterator[Spa
         SparkFailed: this environment lacks the packages for Spark Connect, or the server does not answer or has
             another version of Spark.
     """
+    check_spark_version()
     if not is_installed("grpc"):
         raise SparkFailed("Spark Connect needs further packages: pip install 'kafka-understudy[connect]'")
     _check_that_a_server_listens(settings.master)

@@ -11,10 +11,10 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from understudy.spark.worker_packages import lacking_packages
+from understudy.spark.worker_packages import NEEDED, lacking_packages
 
 _MAX_CAUSES = 20
-_NO_MODULE = "ModuleNotFoundError: No module named"
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 _PACKAGES_NEEDED = (
     "understudy.spark.send_package(spark) sends understudy to the workers; the others have to be installed for the "
     "Python of the workers, which PYSPARK_PYTHON chooses"
@@ -58,10 +58,11 @@ def spark_errors(failure: str, spark: SparkSession | None = None) -> Iterator[No
 
 def _missing_packages(reason: str, spark: SparkSession | None) -> str:
     """Return which worker lacks which package, if the reason is that one is missing."""
-    if spark is None or _NO_MODULE not in reason:
+    missing = _NO_MODULE.search(reason)
+    if spark is None or missing is None:
         return ""
     try:
-        workers = lacking_packages(spark)
+        workers = lacking_packages(spark, {*NEEDED, missing[1]})
     except (Py4JError, PySparkException):
         workers = []
     return f". {'; '.join(workers) or 'A worker lacks it'}. {_PACKAGES_NEEDED}"

@@ -7,7 +7,7 @@ from typing import Final
 import pyspark
 
 from understudy.clusters.java import OLDEST_JAVA, JavaRuntime
-from understudy.extras import is_installed
+from understudy.extras import is_installed, require
 from understudy.spark.failures import SparkFailed
 
 OLDEST_SPARK: Final = (3, 5)
@@ -53,9 +53,10 @@ def require_data_sources() -> None:
 
 
 def check_spark_version(spark: str = pyspark.__version__) -> None:
-    """Check that Spark is new enough, and that Python has what it imports.
+    """Check that Spark is new enough, and that the Python of this process has what it imports.
 
     Raises:
+        MissingExtra: there is no pandas, which `mapInArrow` asks for.
         SparkTooOld: Spark is older than `OLDEST_SPARK`.
         SparkFailed: Spark before 4.0 imports distutils, which Python 3.12 has removed and setuptools brings.
     """
@@ -66,6 +67,7 @@ def check_spark_version(spark: str = pyspark.__version__) -> None:
         )
     if _minor(spark) < (4, 0) and not is_installed("distutils"):
         raise SparkFailed(f"Spark {spark} needs setuptools on Python 3.12 and newer: pip install setuptools")
+    require("spark", "pandas")
 
 
 def check_versions(java: JavaRuntime, spark: str = pyspark.__version__) -> None:

@@ -8,15 +8,20 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 NEEDED: Final = ("understudy", "msgspec", "numpy", "pyarrow")
-"""Packages that the kernels import."""
+"""Packages that all kernels import."""
 
 _TASKS: Final = 64
 """Number of tasks that ask, so that most workers run one."""
 
 
-def lacking_packages(spark: SparkSession, needed: Iterable[str] = NEEDED) -> list[str]:
+def lacking_packages(spark: SparkSession, needed: Iterable[str]) -> list[str]:
     """Return a text for each worker that lacks a package: its host, Python and the packages."""
-    rows = spark.range(0, _TASKS, 1, _TASKS).mapInArrow(_asking(tuple(needed)), "worker STRING").distinct().collect()
+    rows = (
+        spark.range(0, _TASKS, 1, _TASKS)
+        .mapInArrow(_asking(tuple(sorted(needed))), "worker STRING")
+        .distinct()
+        .collect()
+    )
     return sorted(row["worker"] for row in rows)
 
 

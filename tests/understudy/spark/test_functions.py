@@ -7,7 +7,6 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -26,11 +25,10 @@ from understudy.history.lake.lake import Lake
 from understudy.history.lake.log_rows import BadSource
 from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import DIFFERENT_RUNS
-from understudy.spark import compare, failures, ingest, replay, seeds
+from understudy.spark import compare, ingest, replay, seeds
 from understudy.spark.comments import column_comments
 from understudy.spark.failures import SparkFailed, spark_errors
 from understudy.spark.job_watch import shown
-from understudy.spark.worker_packages import lacking_packages
 from understudy.trials.hunt.seed_tasks import SeedTask, run_task
 
 pytestmark = pytest.mark.xdist_group("spark functions")
@@ -163,10 +161,7 @@ def test_a_session_that_was_stopped_is_named(tmp_path: Path) -> None:
         replay(cast("SparkSession", stopped), tmp_path)
 
 
-def test_a_package_that_workers_lack_is_named_with_the_host(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(failures, "lacking_packages", partial(lacking_packages, needed=("no_such", "msgspec")))
+def test_a_package_that_workers_lack_is_named_with_the_host(session: SparkSession) -> None:
     lacks = f"{platform.node()} with Python {platform.python_version()} lacks no_such. understudy.spark.send_package"
     with pytest.raises(SparkFailed, match=f"No module named 'no_such'. {lacks}"), spark_errors("it failed", session):
         session.range(1).mapInArrow(importing("no_such"), "id BIGINT").collect()

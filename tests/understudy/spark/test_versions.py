@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from understudy.clusters.java import JavaRuntime
+from understudy.extras import MissingExtra
 from understudy.spark import versions
 from understudy.spark.failures import SparkFailed
 from understudy.spark.running import spark_running
@@ -78,3 +80,12 @@ def test_a_python_without_distutils_is_named_for_spark_3_5(monkeypatch: pytest.M
     check_spark_version("4.0.5")
     with pytest.raises(SparkFailed, match=r"Spark 3.5.9 needs setuptools on Python 3.12 and newer: pip install"):
         check_spark_version("3.5.9")
+
+
+@pytest.mark.parametrize("settings", [SparkSettings(java=java(17)), SparkSettings.chosen(master="sc://host")])
+def test_a_missing_pandas_is_named_before_spark_starts(
+    settings: SparkSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match="pandas is needed, which is not installed"), spark_running(settings):
+        pass
