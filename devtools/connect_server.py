@@ -81,8 +81,13 @@ class ConnectServer:
 
 
 def _jars_of_the_server() -> list[Path]:
-    """Return the jars of the server that PySpark does not have: none from 4.0 on."""
+    """Return the jars of the server that PySpark does not have: none from 4.0 on.
+
+    Maven may lack the version of PySpark. Then they are of the release before it, which runs beside PySpark's jars.
+    """
     if list((_SPARK_HOME / "jars").glob("spark-connect_*.jar")):
         return []
     name, version = "spark-connect_2.12", pyspark.__version__
-    return [jars(f"{name}-{version}", [("org.apache.spark", name, version)]) / f"{name}-{version}.jar"]
+    minor = version.rpartition(".")[0]
+    folder = jars(f"{name}-{version}", [("org.apache.spark", name, f"[{minor}.0,{version}]")])
+    return list(folder.glob(f"{name}-*.jar"))

@@ -84,6 +84,9 @@ QUICK: Final = (
     "test_ingest.py::test_workers_write_the_same_lake",
     "test_compare_job.py::test_runs_with_missing_records_are_left_out_as_in_plain_python",
     "test_seeds.py::test_outcomes_are_those_of_this_process",
+    # All tables of a replay, by classic Spark and by Spark Connect: each equals plain Python's to the last digit.
+    "test_functions.py::test_every_table_has_the_rows_of_a_lake",
+    "test_connect.py::test_every_table_is_that_of_a_lake",
     # The tables of a lake as DataFrames.
     "test_ingest.py::test_spark_reads_every_table",
     "test_ingest.py::test_the_records_of_all_types_are_one_table",
@@ -93,6 +96,9 @@ QUICK: Final = (
 )
 """Tests of `--quick`, as paths and node ids below `TESTS`: a minute of processor time that reaches each part of Spark
 which we use. The rest of the tests repeats these with more input, damage, clusters and the oracle in SQL."""
+
+EXTRAS: Final = "spark,connect,notebook"
+"""Our extras that are installed."""
 
 TEST_PACKAGES: Final = ("pytest", "pytest-timeout", "pytest-randomly", "pytest-xdist", "hypothesis")
 """Packages that the tests need beside ours; constraints.txt has their versions."""
@@ -150,7 +156,7 @@ def stamp(version: SparkVersion, project: str, constraints: str) -> str:
         project: the text of pyproject.toml.
         constraints: the text of constraints.txt.
     """
-    decisive = (sys.version, version, TEST_PACKAGES, project, pins(version, constraints))
+    decisive = (sys.version, version, EXTRAS, TEST_PACKAGES, project, pins(version, constraints))
     return hashlib.sha256(repr(decisive).encode()).hexdigest()
 
 
@@ -193,7 +199,7 @@ class Environment:
         """Install all in one step, so that pip chooses versions that fit each other."""
         pinned = ("--constraint", str(self.home / "constraints.txt"))
         # Modules are compiled as they are imported, which most are not.
-        ours = ("--editable", f"{ROOT}[spark,notebook]")
+        ours = ("--editable", f"{ROOT}[{EXTRAS}]")
         self._pip(
             "install", "--quiet", "--no-compile", *pinned, *ours, *self.version.requirements, *java, *TEST_PACKAGES
         )

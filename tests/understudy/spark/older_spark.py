@@ -9,6 +9,7 @@ from understudy.spark.failures import SparkFailed
 from understudy.spark.versions import (
     DATA_SOURCES_SINCE,
     HAS_DATA_SOURCES,
+    HAS_PROGRESS_HANDLERS,
     HAS_READ_LIMITS,
     READ_LIMITS_SINCE,
     check_versions,
@@ -29,6 +30,9 @@ needs_data_sources = pytest.mark.skipif(not HAS_DATA_SOURCES, reason=NO_DATA_SOU
 needs_read_limits = pytest.mark.skipif(
     not HAS_READ_LIMITS, reason=f"{this_spark()}: the batches of a stream have limits since {READ_LIMITS_SINCE}"
 )
+needs_progress_handlers = pytest.mark.skipif(
+    not HAS_PROGRESS_HANDLERS, reason=f"{this_spark()}: clients of Spark Connect are shown progress since 4.0"
+)
 
 RUNS_THE_ORACLE = HAS_DATA_SOURCES
 """Whether this Spark runs the SQL of `tests.understudy.spark.oracle`. Before 4.0 it does not: it has no function that
@@ -44,6 +48,8 @@ needs_the_java_from_pip = pytest.mark.skipif(
 passes_over_warnings = pytest.mark.filterwarnings(
     # Before 4.2 `collect` leaves the socket through which it has read its rows to the garbage collector.
     "ignore:unclosed <socket.*raddr=:ResourceWarning",
+    # Before 4.0 the client of Spark Connect leaves the archive that it has sent to the garbage collector.
+    "ignore:unclosed file <_io.BufferedReader name='.*/understudy.zip'>:ResourceWarning",
     # Before 4.0 PySpark compares versions with distutils.
     "ignore:distutils Version classes are deprecated:DeprecationWarning",
 )

@@ -14,8 +14,6 @@ from devtools.java_processes import START_TIMEOUT_S
 from devtools.standalone_spark import StandaloneCluster
 from understudy.spark.kernels.results import Result
 
-__all__ = ["KillInTheMiddle", "StandaloneCluster", "port_of_no_server"]
-
 
 class KillInTheMiddle:
     """Kills a worker when the first task has finished, while all others wait for that.

@@ -13,13 +13,13 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from devtools.connect_server import ConnectServer
 from devtools.spark_versions import FOLDER
 from devtools.standalone_spark import StandaloneCluster
 from tests.devtools.process_groups import assert_ends
 from tests.foundation.eventlog.stories import RandomRun
 from tests.shares import only_nightly
 from tests.understudy.history.lake.lakes import assert_holds, counted_files, files_below, take
+from tests.understudy.spark.connect_servers import connect_server
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, port_of_no_server
 from tests.understudy.spark.test_functions import assert_same_tables
 from understudy.cli.main import main
@@ -73,9 +73,7 @@ def settings(request: pytest.FixtureRequest, cluster: StandaloneCluster, tmp_pat
     if request.param == "classic":
         yield SparkSettings(java=choose_java(), master=cluster.master)
         return
-    folder = tmp_path / "server"
-    folder.mkdir()
-    with ConnectServer(folder, choose_java(), cluster.master) as server:
+    with connect_server(tmp_path / "server", cluster.master) as server:
         yield SparkSettings.chosen(master=server.url)
 
 

@@ -10,12 +10,14 @@ from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.connect.session import SparkSession as Remote
 
 from devtools.connect_server import ConnectServer
+from devtools.standalone_spark import StandaloneCluster
 from tests.understudy.history.lake.lakes import assert_holds, content, take
-from tests.understudy.spark.standalone_cluster import StandaloneCluster, port_of_no_server
-from tests.understudy.spark.test_functions import in_order, rows_of, write_six_runs
+from tests.understudy.spark.connect_servers import connect_server
+from tests.understudy.spark.older_spark import needs_data_sources, needs_progress_handlers
+from tests.understudy.spark.standalone_cluster import port_of_no_server
+from tests.understudy.spark.test_functions import assert_same_tables, in_order, rows_of, write_six_runs
 from understudy.clusters.java import choose_java
 from understudy.history.lake.lake import Lake
 from understudy.history.report.replay import replay_in_python
@@ -32,7 +34,7 @@ pytestmark = pytest.mark.xdist_group("spark connect")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    with ConnectServer(tmp_path_factory.mktemp("server"), choose_java()) as running:
+    with connect_server(tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
@@ -56,8 +58,7 @@ def lake(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_table_is_that_of_a_lake(remote: SparkSession, runs: Path, lake: Path) -> None:
     with replay(remote, runs) as tables:
-        for name, table in tables.items():
-            assert rows_of(table) == in_order(Lake(lake).read(name, incomplete=True).to_pylist()), name
+        assert_same_tables(tables, Lake(lake))
         assert "session timeout" in tables["failovers"].schema["detection_ms"].metadata["comment"]
 
 
@@ -96,6 +97,7 @@ def test_seeds_have_the_outcomes_of_this_process(remote: SparkSession) -> None:
     assert sorted(row["seed"] for row in seeds(remote, range(1, 4), seconds=6).collect()) == expected
 
 
+@needs_data_sources
 def test_the_data_source_reads_a_batch_and_a_stream(remote: SparkSession, runs: Path, tmp_path: Path) -> None:
     register(remote)
     lines = sum(len(file.read_bytes().splitlines()) for file in runs.rglob("*.jsonl"))
@@ -146,18 +148,20 @@ def test_a_url_without_a_host_or_port_is_named(url: str) -> None:
 
 
 def test_a_session_that_was_stopped_is_named(server: ConnectServer, runs: Path) -> None:
+    from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415  before 4.0 it gives a warning
+
     session = Remote.builder.remote(server.url).create()
     session.stop()
     with pytest.raises(SparkFailed, match="the session of Spark was stopped; open another"):
         replay(cast("SparkSession", session), runs)
 
 
+@needs_progress_handlers
 def test_a_cluster_without_executors_is_given_up(runs: Path, tmp_path: Path) -> None:
-    for name in ("cluster", "server"):
-        (tmp_path / name).mkdir()
+    (tmp_path / "cluster").mkdir()
     with (
         StandaloneCluster(tmp_path / "cluster", choose_java(), workers=0) as cluster,
-        ConnectServer(tmp_path / "server", choose_java(), cluster.master) as served,
+        connect_server(tmp_path / "server", cluster.master) as served,
         pytest.raises(SparkFailed, match=r"sc://127.0.0.1:\d+ has run no task for 2 s: its executors may be gone"),
         spark_running(SparkSettings(java=None, master=served.url, executor_timeout_s=2)) as spark,
     ):
