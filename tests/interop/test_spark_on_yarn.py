@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,8 @@ from devtools.hadoop_mini import SPARK_HOME, HadoopMini
 from devtools.judges.maven import NotFetched
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
 from tests.shares import only_nightly
+from tests.understudy.spark.test_submit import PACKING, counts_of, expected_counts, in_a_shell
 from tests.understudy.spark.test_submit import PROGRAM as GUIDE_PROGRAM
-from tests.understudy.spark.test_submit import counts_of, expected_counts
 from understudy.clusters.java import choose_java
 from understudy.history.lake.columns import RUN_TABLES
 from understudy.trials.seeds.seeds import run_seed
@@ -74,11 +74,14 @@ def test_a_program_runs_in_containers_of_yarn_and_keeps_its_table_in_hdfs(hadoop
     assert "container_" in containers
 
 
-def test_the_program_of_the_guide_runs_on_yarn(hadoop: HadoopMini, tmp_path: Path) -> None:
+def test_the_program_of_the_guide_runs_on_yarn_in_a_packed_environment(hadoop: HadoopMini, tmp_path: Path) -> None:
     for seed in (1, 2, 3):
         run_seed(seed, 30, events=tmp_path / "runs" / f"seed-{seed}")
     (tmp_path / "failovers.py").write_text(GUIDE_PROGRAM)
-    printed = spark_submit(hadoop, tmp_path / "failovers.py", str(tmp_path / "runs" / "*"))
+    in_a_shell(PACKING, tmp_path, {})
+    packed = ["--archives", "environment.tar.gz#environment", "--py-files", "understudy.zip"]
+    runs, python = str(tmp_path / "runs" / "*"), "./environment/bin/python"
+    printed = spark_submit(hadoop, tmp_path / "failovers.py", runs, options=packed, python=python)
     assert counts_of("\n".join(printed)) == expected_counts(tmp_path / "runs")
 
 
@@ -98,8 +101,20 @@ def test_all_tables_are_those_of_local_mode(hadoop: HadoopMini, tmp_path: Path) 
         assert found["yarn"][name] == rows, name
 
 
-def spark_submit(hadoop: HadoopMini, program: Path, *arguments: str, master: str = "yarn") -> list[str]:
-    """Run a Python program with Spark, and return the lines that it prints."""
+def spark_submit(
+    hadoop: HadoopMini,
+    program: Path,
+    *arguments: str,
+    master: str = "yarn",
+    options: Sequence[str] = (),
+    python: str = sys.executable,
+) -> list[str]:
+    """Run a Python program with Spark, and return the lines that it prints.
+
+    Args:
+        options: further options of `spark-submit`.
+        python: the Python of the workers.
+    """
     settings = {
         # Containers find Spark where it is installed; otherwise its jars would be copied to HDFS first.
         "spark.yarn.jars": f"local:{SPARK_HOME}/jars/*",
@@ -108,7 +123,7 @@ def spark_submit(hadoop: HadoopMini, program: Path, *arguments: str, master: str
         "spark.executor.instances": "2",
         "spark.ui.enabled": "false",
     }
-    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    options = [*options, *(word for name, value in settings.items() for word in ("--conf", f"{name}={value}"))]
     submit = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", master, "--deploy-mode", "client"]
     done = subprocess.run(
         [*submit, *options, str(program), *arguments],
@@ -118,7 +133,8 @@ def spark_submit(hadoop: HadoopMini, program: Path, *arguments: str, master: str
             "HADOOP_CONF_DIR": str(hadoop.configuration),
             "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": python,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
         },
         cwd=program.parent,
         capture_output=True,

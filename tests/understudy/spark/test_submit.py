@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyspark
@@ -28,6 +28,8 @@ PROGRAM, *_ = re.findall(r"^```python\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTA
 COMMANDS = re.findall(r"^```sh\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
 SUBMIT, *_ = COMMANDS
 (PACKED,) = (commands for commands in COMMANDS if "--archives" in commands)
+PACKING = PACKED[: PACKED.index("export")]
+"""The commands that make the archive of an environment and the archive of the package."""
 
 SEEDS = """
 import sys
@@ -58,27 +60,11 @@ def typed(tmp_path: Path) -> Iterator[Callable[[str], str]]:
     (tmp_path / "cluster").mkdir()
     with StandaloneCluster(tmp_path / "cluster", java, workers=2) as cluster:
         variables = {
-            "PATH": f"{Path(sys.executable).parent}:{Path(pyspark.__file__).parent / 'bin'}:{os.environ['PATH']}",
-            "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
             "JAVA_HOME": str(home_for_executors(java, tmp_path / "java")),
             "MASTER": cluster.master,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
-
-        def run(commands: str) -> str:
-            done = subprocess.run(
-                ["/bin/bash", "-ec", commands],
-                env=clean_environment() | variables,
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=500,
-            )
-            assert done.returncode == 0, done.stderr
-            return done.stdout
-
-        yield run
+        yield lambda commands: in_a_shell(commands, tmp_path, variables)
 
 
 def test_the_commands_of_the_guide(typed: Callable[[str], str], tmp_path: Path) -> None:
@@ -95,6 +81,27 @@ def test_a_packed_environment_as_in_the_guide(typed: Callable[[str], str], tmp_p
     assert prefixes
     for prefix in prefixes:
         assert Path(prefix).match(f"{tmp_path}/cluster/work-*/app-*/*/environment"), prefix
+
+
+def in_a_shell(commands: str, folder: Path, variables: Mapping[str, str]) -> str:
+    """Run commands of the guide in a folder, with this environment's programs, and return what they print."""
+    programs = (Path(sys.executable).parent, Path(pyspark.__file__).parent / "bin", os.environ["PATH"])
+    done = subprocess.run(
+        ["/bin/bash", "-ec", commands],
+        env={
+            **clean_environment(),
+            "PATH": ":".join(map(str, programs)),
+            "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
+            **variables,
+        },
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def counts_of(printed: str) -> dict[str, int]:
