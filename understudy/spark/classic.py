@@ -100,6 +100,9 @@ def _load_classes_of_sql() -> None:
 def _stop(context: SparkContext) -> None:
     """Stop Spark. Its server for accumulators, which nothing uses here, ends later: it looks once a second."""
     server, context._accumulatorServer = context._accumulatorServer, None  # type: ignore[assignment]  # it is optional
+    with contextlib.suppress(Py4JError, OSError):
+        context.stop()
+    # If Java has gone, the first call has only let go of Java, and this one lets the process have another context.
     context.stop()
     if server is not None:
         server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]  # Java has gone
@@ -148,13 +151,15 @@ def _executors_watched(context: SparkContext, settings: SparkSettings) -> Iterat
 
     def watch() -> None:
         seen = time.monotonic()
-        while not over.wait(_EXECUTORS_COUNTED_EVERY_S):
-            # The driver itself is also in this map.
-            if context._jsc.sc().getExecutorMemoryStatus().size() > 1:
-                seen = time.monotonic()
-            elif time.monotonic() - seen > settings.executor_timeout_s:
-                was_cancelled.set()
-                context.cancelAllJobs()
+        # Java may be killed meanwhile, which the thread of the job reports.
+        with contextlib.suppress(Py4JError, OSError):
+            while not over.wait(_EXECUTORS_COUNTED_EVERY_S):
+                # The driver itself is also in this map.
+                if context._jsc.sc().getExecutorMemoryStatus().size() > 1:
+                    seen = time.monotonic()
+                elif time.monotonic() - seen > settings.executor_timeout_s:
+                    was_cancelled.set()
+                    context.cancelAllJobs()
 
     thread = threading.Thread(target=watch, name="understudy-executors", daemon=True)
     thread.start()

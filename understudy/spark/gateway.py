@@ -27,6 +27,8 @@ STOP_TIMEOUT_S = 10.0
 INTERRUPTED_STOP_TIMEOUT_S = 3.0
 """Time that Java has to end after Ctrl-C, while the user waits."""
 _POLL_S = 0.02
+_GONE_WITHIN_S = 0.2
+"""Time between the last answer of a Java that is killed and its end."""
 
 _OPENED_PACKAGES = (
     "java.lang",
@@ -96,7 +98,8 @@ def gateway(
         loopback: whether only this machine can connect; false if executors on other machines must connect.
 
     Raises:
-        SparkFailed: the process ended, or was not ready within a minute.
+        SparkFailed: the process ended, also during the block if that raises an exception, or was not ready within a
+            minute.
     """
     with tempfile.TemporaryDirectory(prefix="understudy-spark-") as folder:
         connection, output = Path(folder) / "connection", Path(folder) / "output"
@@ -119,9 +122,13 @@ def gateway(
         try:
             yield _wait_for(process, connection, output)
         except BaseException as error:
+            # What PySpark raises if Java has gone depends on what it was doing.
+            has_gone = isinstance(error, Exception) and _ends_within(process, _GONE_WITHIN_S)
             # Files that Java would still write as it ends, such as a cache of its classes, are not needed any more.
             limit_s = INTERRUPTED_STOP_TIMEOUT_S if isinstance(error, KeyboardInterrupt) else STOP_TIMEOUT_S
             _end(process, min(stop_timeout_s, limit_s))
+            if has_gone:
+                raise _java_ended(process, output) from None
             raise
         _end(process, stop_timeout_s)
 
@@ -157,9 +164,20 @@ def _wait_for(process: subprocess.Popen[bytes], connection: Path, output: Path) 
             port, secret = _read_connection(connection.read_bytes())
             return Gateway(pid=process.pid, folder=connection.parent, port=port, secret=secret)
         if process.poll() is not None:
-            raise SparkFailed(f"Spark's Java ended with exit code {process.returncode}. Its output:\n{_tail(output)}")
+            raise _java_ended(process, output)
         time.sleep(_POLL_S)
     raise SparkFailed(f"Spark's Java was not ready within {START_TIMEOUT_S:g} s. Its output:\n{_tail(output)}")
+
+
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait a moment for the end of a process whose connections are closed, and return whether it has ended."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    return process.poll() is not None
+
+
+def _java_ended(process: subprocess.Popen[bytes], output: Path) -> SparkFailed:
+    return SparkFailed(f"Spark's Java ended with exit code {process.returncode}. Its output:\n{_tail(output)}")
 
 
 def _read_connection(data: bytes) -> tuple[int, str]:

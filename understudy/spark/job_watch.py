@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -77,12 +78,14 @@ def _polled(context: SparkContext, show: Callable[[int, int], None]) -> Iterator
     over = threading.Event()
 
     def look() -> None:
-        tracker = context.statusTracker()
-        while not over.wait(_LOOKS_EVERY_S):
-            for stage in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(stage)
-                if info is not None:
-                    show(info.numTasks, info.numCompletedTasks)
+        # Java may be killed meanwhile, which the thread of the job reports.
+        with contextlib.suppress(Py4JError, OSError):
+            tracker = context.statusTracker()
+            while not over.wait(_LOOKS_EVERY_S):
+                for stage in tracker.getActiveStageIds():
+                    info = tracker.getStageInfo(stage)
+                    if info is not None:
+                        show(info.numTasks, info.numCompletedTasks)
 
     thread = threading.Thread(target=look, name="understudy-progress", daemon=True)
     thread.start()

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.stories import killed_controller
 from tests.understudy.spark.older_spark import needs_the_java_from_pip
 from understudy.clusters.java import choose_java
+from understudy.spark import classic
+from understudy.spark.distribution import cores
+from understudy.spark.failures import SparkFailed
+from understudy.spark.gateway import Gateway, gateway
+from understudy.spark.running import spark_running
+from understudy.spark.settings import SparkSettings
+
+pytestmark = pytest.mark.xdist_group("spark replay_process")
 
 TIMEOUT_S = 180.0
 
@@ -101,3 +113,26 @@ def test_a_folder_without_event_logs_is_one_message(tmp_path: Path) -> None:
     assert err.startswith("understudy replay: there is no record to replay")
     assert str(tmp_path) in err
     assert os.linesep.join(err.splitlines()[1:]).strip().startswith("no event-log files")
+
+
+def test_a_java_that_is_killed_is_named_and_another_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Java may be killed for the memory that it takes."""
+    pids: list[int] = []
+
+    @contextlib.contextmanager
+    def noted(*arguments: Any, **options: Any) -> Iterator[Gateway]:
+        with gateway(*arguments, **options) as running:
+            pids.append(running.pid)
+            yield running
+
+    monkeypatch.setattr(classic, "gateway", noted)
+    settings = SparkSettings(java=choose_java())
+    with pytest.raises(SparkFailed, match="Spark's Java ended with exit code -9"), spark_running(settings) as spark:
+        cores_after_a_kill(pids[0], spark)
+    with spark_running(settings) as spark:
+        assert cores(spark) >= 1
+
+
+def cores_after_a_kill(pid: int, spark: SparkSession) -> int:
+    os.kill(pid, signal.SIGKILL)
+    return cores(spark)
