@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from understudy.spark.worker_packages import NEEDED, lacking_packages
 
 _MAX_CAUSES = 20
-_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(\w+)|understudy\.extras\.MissingExtra: ")
 _PACKAGES_NEEDED = (
     "understudy.spark.send_package(spark) sends understudy to the workers; the others have to be installed for the "
     "Python of the workers, which PYSPARK_PYTHON chooses"
@@ -62,7 +62,7 @@ def _missing_packages(reason: str, spark: SparkSession | None) -> str:
     if spark is None or missing is None:
         return ""
     try:
-        workers = lacking_packages(spark, {*NEEDED, missing[1]})
+        workers = lacking_packages(spark, {*NEEDED, *filter(None, missing.groups())})
     except (Py4JError, PySparkException):
         workers = []
     return f". {'; '.join(workers) or 'A worker lacks it'}. {_PACKAGES_NEEDED}"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
 from py4j.protocol import Py4JJavaError
 
 from understudy.clusters.java import OLDEST_JAVA, JavaRuntime
+from understudy.spark import failures
 from understudy.spark.classic import registered
 from understudy.spark.failures import SparkFailed, redacted, spark_errors
 from understudy.spark.running import spark_running
 from understudy.spark.settings import SparkSettings
+from understudy.spark.worker_packages import NEEDED
 
 
 class JavaException:
@@ -108,3 +112,24 @@ def test_a_master_that_does_not_register_a_program_is_named_with_the_version_her
     for master, exception in (("yarn", stopped), ("spark://host:7077", JavaException("Could not parse"))):
         with pytest.raises(SparkFailed, match=r"^it failed: "), registered(master), spark_errors("it failed"):
             raise Py4JJavaError("An error occurred while calling o1", exception)
+
+
+@pytest.mark.parametrize(
+    ("exception", "more"),
+    [
+        ("ModuleNotFoundError: No module named 'structlog.stdlib'", {"structlog"}),
+        ("understudy.extras.MissingExtra: NumPy is needed, which is not installed", set()),
+    ],
+)
+def test_workers_are_asked_for_the_package_that_is_missing(
+    exception: str, more: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacking(spark: object, needed: Iterable[str]) -> list[str]:
+        assert set(needed) == {*NEEDED, *more}
+        return ["host lacks it"]
+
+    monkeypatch.setattr(failures, "lacking_packages", lacking)
+    session: Any = object()
+    message = f"^it failed: {re.escape(exception)}. host lacks it. understudy.spark.send_package"
+    with pytest.raises(SparkFailed, match=message), spark_errors("it failed", session):
+        raise Py4JJavaError("An error occurred while calling o1", JavaException(exception))
