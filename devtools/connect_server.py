@@ -57,7 +57,10 @@ class ConnectServer:
         return self._processes.log("server")
 
     def _command(self) -> list[str]:
+        more_jars = list(map(str, _jars_of_the_server()))
         settings = {
+            # Executors have PySpark's jars only. `spark.jars` loads others in another class loader (SPARK-46762).
+            "spark.executor.extraClassPath": ":".join(more_jars),
             "spark.master": self._master,
             "spark.app.name": "understudy",
             "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -67,7 +70,7 @@ class ConnectServer:
             "spark.ui.enabled": "false",
         }
         flags = [*jvm_flags(self._java, memory="512m"), *(f"-D{name}={value}" for name, value in settings.items())]
-        classpath = ":".join([f"{_SPARK_HOME / 'jars'}/*", *map(str, _jars_of_the_server())])
+        classpath = ":".join([f"{_SPARK_HOME / 'jars'}/*", *more_jars])
         return [str(self._java.executable), *flags, "-cp", classpath, _MAIN]
 
     def _environment(self) -> dict[str, str]:
