@@ -26,6 +26,9 @@ VARIABLE = "UNDERSTUDY_CLASS_CACHE"
 _OFF = ("off", "0", "no", "false")
 _HOLDS = "classes of a job by DataFrames, without MLlib"
 """What a cache holds. If this changes, a cache of an earlier release is made anew."""
+_UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
+"""Leaves out the verification of classes, a second of the start. Spark's classes are from pip, as our own code is. The
+classes in a cache have been verified, and Java uses and makes one only with the verification."""
 SUFFIX = ".aot"
 """Suffix of the file of a cache."""
 
@@ -42,9 +45,9 @@ def cache_file(java: JavaRuntime, environment: Mapping[str, str] = os.environ) -
 
 
 def flags(java: JavaRuntime) -> tuple[str, ...]:
-    """Return the flags with which Java uses the cache; none if it has not been made."""
+    """Return the flags with which Java uses the cache, or starts faster if there is none."""
     file = cache_file(java)
-    return (f"-XX:AOTCache={file}",) if file is not None and file.is_file() else ()
+    return (f"-XX:AOTCache={file}",) if file is not None and file.is_file() else _UNVERIFIED
 
 
 def _name(java: JavaRuntime) -> str:
