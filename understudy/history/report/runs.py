@@ -15,8 +15,8 @@ from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
 from understudy.history.reading.reader import FoundFiles, find_files
 
-TASK_BYTES = 8 * 1024 * 1024
-"""Size of the tasks into which runs are packed, some 25,000 records: a task then outlasts its start in Spark."""
+TASK_BYTES = 16 * 1024 * 1024
+"""Size of the tasks into which runs are packed, some 50,000 records: a task then outlasts its start in Spark."""
 
 DIFFERENT_RUNS = "different runs with one id"
 """Two files of a run have the same name and different content, so that the numbers of the run mix several runs."""
