@@ -49,7 +49,8 @@ SHARES = {
     "lesson-sizes": Share(2, 4, "a small laptop and a phone have the least room; the others are between or larger"),
     "folds": Share(8, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
     "compaction-ends": Share(8, 24, "each seed ends thirty times within a compaction, in each of four settings"),
-    "experiments-on-processes": Share(2, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
+    "experiments-on-processes": Share(1, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
+    "client-examples": Share(1, 2, "kafka-python waits as librdkafka does; its own suite runs in `make interop`"),
     "spark-clusters": Share(
         0, 3, "the same jobs lose a worker of a standalone cluster in each run; here YARN and others do"
     ),

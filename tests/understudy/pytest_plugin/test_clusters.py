@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from devtools.pages.source import ROOT
+from tests.shares import SHARES, share_of
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.xdist_group("pytest_plugin")
 
 OPTIONS = ("-p", "understudy.pytest_plugin", "-p", "no:randomly")
 TIMEOUT_S = 400
+EXAMPLES = sorted((ROOT / "examples" / "testing").glob("test_*.py"))
 
 SUITE = """
     import pytest
@@ -146,9 +148,11 @@ def test_a_test_whose_answer_was_never_given_fails(pytester: pytest.Pytester) ->
     assert result.stdout.str().count("received no request") <= 3, "the second test has its own reason alone"
 
 
-@pytest.mark.parametrize(
-    "example", sorted((ROOT / "examples" / "testing").glob("test_*.py")), ids=lambda path: path.stem
-)
+def test_the_whole_share_has_all_examples() -> None:
+    assert SHARES["client-examples"].whole == len(EXAMPLES)
+
+
+@pytest.mark.parametrize("example", EXAMPLES[: share_of("client-examples")], ids=lambda path: path.stem)
 def test_stock_clients_survive_the_errors_of_the_examples(example: Path, pytester: pytest.Pytester) -> None:
     """Slow, because a stock client waits before it tries again; it alone shows that the examples pass."""
     shutil.copy(example, pytester.path)
