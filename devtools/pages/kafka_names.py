@@ -901,6 +901,13 @@ understudy/clusters/simulated/znode_tree.py
   org.apache.zookeeper.server.PrepRequestProcessor ZnodeTree
 understudy/clusters/processes/embedded_zookeeper.py
   kafka.zk.EmbeddedZookeeper EmbeddedZooKeeper
+understudy/history/kraft_logs/cluster_image.py
+  org.apache.kafka.image.ClusterImage ClusterImage
+  org.apache.kafka.image.TopicsImage ClusterImage
+  org.apache.kafka.metadata.PartitionRegistration PartitionState
+understudy/history/kraft_logs/metadata_records.py
+  org.apache.kafka.metadata.MetadataRecordSerde decode_metadata
+  org.apache.kafka.common.record.ControlRecordUtils decode_control
 understudy/history/reading/transaction_log.py
   org.apache.zookeeper.server.persistence.FileTxnLog read_transaction_logs
 """

@@ -7,10 +7,10 @@ A message is a frozen `msgspec.Struct` whose annotations contain what Kafka's sc
         topic_id: Annotated[TopicId, since(5), ignorable] = NO_TOPIC_ID
         partition_states: tuple[LeaderAndIsrPartitionState, ...] = ()
 
-Types: `bool`, `int8` to `int64`, `float64`, `str`, `bytes`, `TopicId` (Kafka's uuid), another message, a tuple of any
-of these; `| None` if the field is nullable. A field without further annotations exists in every version of its message,
-and may be null in every version if it may be null at all. Fields stand in wire order and carry Kafka's names in
-snake_case.
+Types: `bool`, `int8` to `int64`, `uint16`, `float64`, `str`, `bytes`, `TopicId` (Kafka's uuid), another message, a
+tuple of any of these; `| None` if the field is nullable. A field without further annotations exists in every version of
+its message, and may be null in every version if it may be null at all. Fields stand in wire order and carry Kafka's
+names in snake_case.
 
 Every field has a default, its value in versions without it. It is Kafka's; nullable fields without a default in Kafka's
 schema have None, which is what Kafka's own code sends.
@@ -35,13 +35,14 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class FixedInt:
-    """A big-endian signed integer, a bool or a float; `code` is its letter in the `struct` module."""
+    """A big-endian integer, a bool or a float; `code` is its letter in the `struct` module."""
 
     code: str
 
 
 int8 = Annotated[int, FixedInt("b")]
 int16 = Annotated[int, FixedInt("h")]
+uint16 = Annotated[int, FixedInt("H")]
 int32 = Annotated[int, FixedInt("i")]
 int64 = Annotated[int, FixedInt("q")]
 float64 = Annotated[float, FixedInt("d")]

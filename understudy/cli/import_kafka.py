@@ -1,8 +1,11 @@
-"""`understudy import-kafka`: turn the logs of an Apache Kafka cluster in ZooKeeper mode into event logs."""
+"""`understudy import-kafka`: turn the logs of an Apache Kafka cluster, in ZooKeeper mode or KRaft, into event logs."""
 
 from __future__ import annotations
 
 import argparse
+import re
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from understudy.cli.arguments import BadInput, Failed, accept_old_words, reported_as
@@ -10,6 +13,8 @@ from understudy.history.kafka_logs.entries import files_of_broker
 from understudy.history.kafka_logs.importer import ImportReport, LogInputs, import_logs
 from understudy.history.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
 from understudy.history.kafka_logs.wrapping import LogError
+from understudy.history.kraft_logs.importer import MetadataReport, import_metadata
+from understudy.history.reading.missing import MissingRecords
 from understudy.history.writing import counted
 
 _CLOCKS = "wall clocks: the time added to each for the time of the run, and by how much it may be wrong"
@@ -40,6 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ID=DIR",
         help="a folder with the logs of one broker, under the names that Kafka or Docker gives them",
     )
+    parser.add_argument(
+        "--metadata-log",
+        type=_metadata_folder,
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="[NODE=]DIR",
+        help="of a KRaft cluster, in place of all other logs: a node's folder __cluster_metadata-0, or the log "
+        "directory that contains it",
+    )
     parser.add_argument("--zookeeper-log", type=Path, metavar="DIR", help="ZooKeeper's folder version-2")
     parser.add_argument(
         "--zookeeper-chroot", default="", metavar="PATH", help="the chroot in zookeeper.connect, for example /kafka"
@@ -64,23 +79,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @reported_as(BadInput, LogError, WrongPattern)
 def run(options: argparse.Namespace) -> int:
     """Import the logs and print what was imported. Raises `BadInput` if one cannot be imported."""
+    if options.metadata_log:
+        _check_metadata_alone(options)
     _claim_folder(options.dir)
     try:
-        inputs = LogInputs(
-            files=_files(options),
-            pattern=LinePattern(options.pattern or DEFAULT_PATTERN, zone=parse_zone(options.timezone)),
-            zookeeper_log=options.zookeeper_log,
-            chroot=options.zookeeper_chroot.rstrip("/"),
-            has_one_clock=options.one_clock,
-        )
-        if not inputs.files and inputs.zookeeper_log is None:
-            raise BadInput("no log is named; give --log, --broker or --zookeeper-log")
-        report = import_logs(inputs, options.dir, run=options.run_id)
+        lines = _import_metadata(options) if options.metadata_log else _import_logs(options)
     except OSError as error:
         raise Failed(f"--dir {options.dir}: {error.strerror}") from None
-    print("\n".join(describe(report, verbose=options.verbose)))
+    print("\n".join(lines))
     print(f"event logs in {options.dir}; next: understudy replay {options.dir}")
     return 0
+
+
+def _import_logs(options: argparse.Namespace) -> list[str]:
+    inputs = LogInputs(
+        files=_files(options),
+        pattern=LinePattern(options.pattern or DEFAULT_PATTERN, zone=parse_zone(options.timezone)),
+        zookeeper_log=options.zookeeper_log,
+        chroot=options.zookeeper_chroot.rstrip("/"),
+        has_one_clock=options.one_clock,
+    )
+    if not inputs.files and inputs.zookeeper_log is None:
+        raise BadInput("no log is named; give --log, --broker or --zookeeper-log, or --metadata-log of a KRaft cluster")
+    return describe(import_logs(inputs, options.dir, run=options.run_id), verbose=options.verbose)
+
+
+def _import_metadata(options: argparse.Namespace) -> list[str]:
+    return describe_metadata(import_metadata(options.metadata_log, options.dir, run=options.run_id))
+
+
+def _check_metadata_alone(options: argparse.Namespace) -> None:
+    """Raises BadInput if logs of a cluster in ZooKeeper mode are named beside the log of a KRaft quorum."""
+    others = {
+        "--log": options.logs,
+        "--broker": options.broker,
+        "--zookeeper-log": options.zookeeper_log,
+        "--zookeeper-chroot": options.zookeeper_chroot,
+    }
+    if given := [name for name, value in others.items() if value]:
+        raise BadInput(
+            f"--metadata-log is of a KRaft cluster and {given[0]} of one in ZooKeeper mode; import each for itself"
+        )
 
 
 def describe(report: ImportReport, *, verbose: bool = False) -> list[str]:
@@ -90,10 +129,8 @@ def describe(report: ImportReport, *, verbose: bool = False) -> list[str]:
         f"run {report.run}, {brokers}: {counted(report.lines, 'line')} and "
         f"{counted(report.transactions, 'transaction')} became {counted(sum(report.records.values()), 'record')}"
     ]
-    lines += [f"  {count:>9,}  {name}" for name, count in sorted(report.records.items())]
-    if report.left_out:
-        lines.append("left out:")
-        lines += [f"  {count:>9,}  {what}" for what, count in sorted(report.left_out.items())]
+    lines += _counts("", report.records)
+    lines += _counts("left out:", report.left_out)
     known = sum(report.without_record.values())
     lines.append(f"entries: {report.understood:,} understood, {known:,} known to add nothing")
     if report.not_understood:
@@ -108,8 +145,33 @@ def describe(report: ImportReport, *, verbose: bool = False) -> list[str]:
     if report.clocks.clocks:
         lines.append(_CLOCKS)
         lines += [f"  {clock}" for clock in report.clocks.clocks]
-    lines += map(str, report.missing)
-    return [*lines, *(f"note: {note}" for note in report.notes)]
+    return [*lines, *_remarks(report.missing, report.notes)]
+
+
+def describe_metadata(report: MetadataReport) -> list[str]:
+    """Return the lines that `understudy import-kafka` prints about a KRaft cluster."""
+    levels = ", ".join(f"{name} {level}" for name, level in report.features.items())
+    lines = [
+        f"run {report.run}, {', '.join(report.nodes)}: {counted(report.metadata_records, 'metadata record')} in "
+        f"{report.batches:,} batches became {counted(sum(report.records.values()), 'record')}",
+        *_counts("", report.records),
+        *_counts("left out:", report.left_out),
+        *_counts("metadata records known to add nothing:", report.without_record),
+    ]
+    not_decoded = Counter({f"{name}: {why}": count for (name, why), count in report.not_decoded.items()})
+    lines += _counts("metadata records not decoded:", not_decoded)
+    if levels:
+        lines.append(f"features: {levels}")
+    return [*lines, *_remarks(report.missing, report.notes)]
+
+
+def _counts(title: str, counts: Counter[str]) -> list[str]:
+    found = [f"  {count:>9,}  {name}" for name, count in sorted(counts.items())]
+    return [title, *found] if title and found else found
+
+
+def _remarks(missing: Iterable[MissingRecords], notes: Iterable[str]) -> list[str]:
+    return [*map(str, missing), *(f"note: {note}" for note in notes)]
 
 
 def _files(options: argparse.Namespace) -> list[tuple[int | None, Path]]:
@@ -124,6 +186,16 @@ def _broker_folder(text: str) -> tuple[int, Path]:
     if not equals or not broker.isdecimal() or not folder:
         raise argparse.ArgumentTypeError(f"{text!r} is not ID=DIR, for example 1=/var/log/kafka")
     return int(broker), Path(folder)
+
+
+def _metadata_folder(text: str) -> tuple[str, Path]:
+    """Parse `NODE=DIR`, or `DIR` alone, which then has an empty name."""
+    node, equals, folder = text.partition("=")
+    if not equals or Path(text).exists() or not re.fullmatch(r"[\w.-]+", node):
+        return "", Path(text)
+    if not folder:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NODE=DIR, for example 1=/var/lib/kafka/__cluster_metadata-0")
+    return f"node {node}" if node.isdecimal() else node, Path(folder)
 
 
 def _claim_folder(folder: Path) -> None:

@@ -23,9 +23,9 @@ class Leadership(msgspec.Struct, frozen=True, array_like=True, gc=False):
     isr: tuple[int, ...]
     """Broker ids of the in-sync replicas."""
     partition_epoch: int
-    """The version of the partition's state znode in ZooKeeper."""
+    """The version of the partition's state znode in ZooKeeper; in a KRaft cluster the partition's own epoch."""
     controller_epoch: int
-    """Epoch of the controller that wrote this state."""
+    """Epoch of the controller that wrote this state; in a KRaft cluster the epoch of the quorum."""
     leader_recovery_state: int = 0
     """0 RECOVERED; 1 RECOVERING, after an unclean election (KIP-704)."""
 

@@ -45,16 +45,17 @@ class EventPreempted(_EventRecord, frozen=True, kw_only=True, gc=False):
 
 
 class ControllerElected(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a broker when it has won the controller election, before it reads the cluster's state."""
+    """Written by a broker when it has won the controller election, before it reads the cluster's state. In the import
+    of a KRaft cluster: at the LeaderChange record with which a leader of the quorum begins its epoch."""
 
     broker_id: int
     """The broker that is now the controller: the writer."""
     epoch: int
     """Its controller epoch."""
     epoch_zk_version: int
-    """The version of `/controller_epoch` that its writes check."""
+    """The version of `/controller_epoch` that its writes check; −1 in a KRaft cluster."""
     session_id: int
-    """The ZooKeeper session that owns `/controller`; 0 if an imported log does not name it."""
+    """The ZooKeeper session that owns `/controller`; 0 if an imported log does not name it, and in a KRaft cluster."""
 
 
 class ElectionLost(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -65,7 +66,8 @@ class ElectionLost(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class ControllerReady(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a new controller when its failover is complete: every request of it is in a channel."""
+    """Written by a new controller when its failover is complete: every request of it is in a channel. In the import of
+    a KRaft cluster: at the first batch of its epoch that it wrote as the controller, so it was active by then."""
 
     epoch: int
     """Its controller epoch."""
@@ -118,12 +120,13 @@ class ContextAtIdle(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class BrokersChanged(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by the controller when the registrations in `/brokers/ids` differ from its live brokers."""
+    """Written by the controller when the registrations in `/brokers/ids` differ from its live brokers. In the import of
+    a KRaft cluster: when it fences or unfences brokers; those that are not fenced are live."""
 
     new: tuple[int, ...]
     """Ids of brokers that registered."""
     dead: tuple[int, ...]
-    """Ids of brokers whose registration is gone."""
+    """Ids of brokers whose registration is gone, or that are fenced."""
     bounced: tuple[int, ...]
     """Ids of brokers that registered again, with a new broker epoch, before the controller saw them gone."""
     live: tuple[int, ...]
@@ -131,7 +134,8 @@ class BrokersChanged(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class TopicsChanged(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by the controller when topics appear in or disappear from `/brokers/topics`."""
+    """Written by the controller when topics appear in or disappear from `/brokers/topics`, or from the metadata of a
+    KRaft cluster."""
 
     new: tuple[str, ...]
     """Names of the topics that appeared."""
@@ -173,13 +177,13 @@ class InvalidTransition(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class LeadershipWritten(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by the controller when ZooKeeper has accepted new partition states."""
+    """Written by the controller when ZooKeeper, or the quorum of a KRaft cluster, has accepted new partition states."""
 
     why: str
     """`initialise`, `offline`, `unclean`, `preferred`, `reassignment`, `controlled-shutdown`, `isr-removal` or
     `alter-partition`; empty if an imported log does not state it."""
     partitions: tuple[Leadership, ...]
-    """The states as ZooKeeper now holds them."""
+    """The states as ZooKeeper or the quorum now holds them."""
 
 
 class LeadershipNotWritten(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -196,7 +200,8 @@ class LeadershipNotWritten(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 
 class ContextLoaded(RecordPayload, frozen=True, kw_only=True, gc=False):
-    """Written by a new controller when it has read the cluster's state from ZooKeeper."""
+    """Written by a new controller when it has read the cluster's state from ZooKeeper. In the import of a KRaft
+    cluster: for the snapshot with which the log begins."""
 
     epoch: int
     """Its controller epoch."""

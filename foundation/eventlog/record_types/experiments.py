@@ -118,7 +118,7 @@ class LostStretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written by the testbed, the compose file or the simulator when a run begins: how it was set up. Also written by
     `understudy import-kafka`, before the first record of a broker whose logs are missing, and before all others if it
-    has aligned the clocks of several machines or found that logs have lost lines.
+    has aligned the clocks of several machines, found that logs have lost lines, or read the log of a KRaft quorum.
 
     Whatever is not known is null or empty. A reader takes each setting from the first such record that has it.
     """
@@ -150,6 +150,9 @@ class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
     aligned_clocks: tuple[AlignedClock, ...] = ()
     """The wall clocks by which `understudy import-kafka` has aligned all `mono_ms`, the reference first; empty if all
     logs are from one machine."""
+    is_kraft: bool = False
+    """Whether the run is imported from a KRaft cluster. Its controller epochs are epochs of the quorum, and have
+    gaps: an election that no node wins has an epoch as well."""
 
 
 ExperimentRecord: TypeAlias = FenceHit | PointReached | AnswerInjected | FaultInjected | StepReached | RunDescribed

@@ -50,11 +50,12 @@ class ProcessExiting(RecordPayload, frozen=True, kw_only=True, gc=False):
 
 class StillRunning(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written by `understudy import-kafka` for a broker's last log line before a second or more without any, if that
-    line becomes no other record, and for a session that a broker without logs closed itself: it was running then.
-    Brokers of Understudy do not write it."""
+    line becomes no other record, and for a session that a broker without logs closed itself: it was running then. In
+    the import of a KRaft cluster, batches of an active controller stand for its lines. Brokers of Understudy do not
+    write it."""
 
     source: str
-    """The log that has the line, for example `server.log`."""
+    """The log that has the line, for example `server.log` or `__cluster_metadata`."""
 
 
 class TaskFailed(RecordPayload, frozen=True, kw_only=True, gc=False):
@@ -111,9 +112,10 @@ class BrokerRegistered(RecordPayload, frozen=True, kw_only=True, gc=False):
     broker_id: int
     """The broker's id N."""
     broker_epoch: int
-    """The zxid of the transaction that created the registration (KIP-380)."""
+    """The zxid of the transaction that created the registration (KIP-380); in a KRaft cluster the offset of the
+    record."""
     session_id: int
-    """The ZooKeeper session that owns it; 0 if an imported log does not name it."""
+    """The ZooKeeper session that owns it; 0 if an imported log does not name it, and in a KRaft cluster."""
 
 
 class WatchFiredRecord(RecordPayload, frozen=True, kw_only=True, gc=False):

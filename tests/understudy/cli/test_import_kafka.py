@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.understudy.history.kafka_logs.cluster_logs import SAMPLES
+from tests.understudy.history.kraft_logs.metadata_logs import three_brokers
 from understudy.cli.main import main
+from understudy.foundation.wire.messages.cluster_metadata import FeatureLevelRecord
+from understudy.history.kraft_logs.segments import PARTITION
 from understudy.history.reading.reader import read
 
 LINE = "[2026-05-01 12:00:00,000] INFO [Controller id=1] {} (kafka.controller.KafkaController)\n"
@@ -154,3 +157,63 @@ def test_a_broker_without_logs_is_named(lost: int, tmp_path: Path, capsys: pytes
     lines = printed(capsys, tmp_path / "two", *samples(*{1, 2, 3} - {lost}))
     assert any(line.startswith(f"records missing: broker-{lost}, from 0.000 s to ") for line in lines)
     assert not any(line.startswith("records missing:") for line in printed(capsys, tmp_path / "all", *samples(1, 2, 3)))
+
+
+# -- KRaft
+
+
+def test_what_is_printed_about_a_kraft_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = three_brokers()
+    log.add(900, b"\1\x63\0\0", b"\1\4\0\2\1a\1a\1a\0", FeatureLevelRecord(name="metadata.version", feature_level=21))
+    folder, output = log.write(tmp_path / "node-1"), tmp_path / "events"
+    assert main(["import-kafka", "--metadata-log", str(folder), "--dir", str(output)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "run kafka-20260921-141320, broker-1, broker-2, broker-3: 16 metadata records in 11 batches became 14 records",
+        "          3  BrokerRegistered",
+        "          3  BrokersChanged",
+        "          1  ControllerElected",
+        "          1  ControllerReady",
+        "          2  LeadershipWritten",
+        "          1  RunDescribed",
+        "          1  StillRunning",
+        "          2  TopicsChanged",
+        "metadata records known to add nothing:",
+        "          1  ConfigRecord",
+        "          1  NoOpRecord",
+        "metadata records not decoded:",
+        "          1  record type 99: the type is unknown",
+        "features: metadata.version 21",
+        f"event logs in {output}; next: understudy replay {output}",
+    ]
+
+
+def test_metadata_logs_of_several_nodes_with_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = three_brokers()
+    cut = log.write(tmp_path / "a") / PARTITION / f"{0:020}.log"
+    whole = log.write(tmp_path / "with=sign")
+    cut.write_bytes(cut.read_bytes()[:-1])
+    logs = [f"1={tmp_path / 'a'}", str(whole / PARTITION)]
+    assert main(["import-kafka", "--metadata-log", *logs, "--run", "x", "--dir", str(tmp_path / "events")]) == 0
+    assert f"note: {cut}, position " in capsys.readouterr().out
+    assert {record.run for record in read([tmp_path / "events"]).records} == {"x"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [("--log", "server.log"), ("--zookeeper-log", "version-2"), ("--broker", "1=logs"), ("--zookeeper-chroot", "/k")],
+)
+def test_logs_of_zookeeper_mode_beside_those_of_kraft_are_refused(
+    other: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = three_brokers().write(tmp_path / "node-1")
+    error = refused(capsys, "--metadata-log", folder, *other, "--dir", tmp_path / "events")
+    assert f"--metadata-log is of a KRaft cluster and {other[0]} of one in ZooKeeper mode" in error
+    assert not (tmp_path / "events").exists()
+
+
+def test_a_metadata_log_that_cannot_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    error = refused(capsys, "--metadata-log", tmp_path, "--dir", tmp_path / "events")
+    assert f"{tmp_path} holds no log of {PARTITION}; expected a node's folder" in error
+    with pytest.raises(SystemExit, match="2"):
+        main(["import-kafka", "--metadata-log", "1=", "--dir", str(tmp_path / "others")])
+    assert "'1=' is not NODE=DIR" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from understudy.foundation.eventlog.files import JsonLinesFiles
 from understudy.foundation.eventlog.log import EventLog
@@ -23,7 +23,6 @@ from understudy.foundation.eventlog.records import (
     Transition,
     type_name,
 )
-from understudy.history.kafka_logs.clock_offsets import ImportedClock
 from understudy.history.kafka_logs.kafka_text import UNKNOWN
 from understudy.history.kafka_logs.written_records import WrittenRecords
 from understudy.history.reading.run_records import broker_node
@@ -33,6 +32,14 @@ SILENCE_MS: Final = 1_000
 """Length of a silence before which the last line becomes a `StillRunning`, if it is no other record."""
 MAX_UNANSWERED: Final = 10_000
 """Maximum number of unanswered requests to one broker that are kept; the oldest are dropped first."""
+
+
+class WallClock(Protocol):
+    """The wall clock of a node."""
+
+    def wall_ms(self, run_ms: float) -> float:
+        """Return the time of this clock at a time of the run."""
+        ...
 
 
 @dataclass(slots=True)
@@ -45,7 +52,7 @@ class EntryClock:
     """
 
     ms: float = 0.0
-    own: ImportedClock | None = None
+    own: WallClock | None = None
 
     def monotonic_ms(self) -> float:
         return self.ms
@@ -110,6 +117,7 @@ class BrokerNode:
     Records of partitions that have the same millisecond and subject become one record.
 
     Args:
+        name: the name of the node; by default of this broker.
         clock: its wall clock; None if that is the time of the run.
         described: called before the first record of an incarnation; returns a record to be written before it.
         records: gets each record that is written.
@@ -142,11 +150,13 @@ class BrokerNode:
         *,
         written: Counter[str],
         left_out: Counter[str],
-        clock: ImportedClock | None = None,
+        name: str = "",
+        clock: WallClock | None = None,
         described: Callable[[], RunDescribed | None] = lambda: None,
         records: WrittenRecords | None = None,
     ) -> None:
         self.broker = broker
+        self._name = name or broker_node(broker)
         self.written = written
         self.left_out = left_out
         self.clock = EntryClock(own=clock)
@@ -271,10 +281,10 @@ class BrokerNode:
             self._write_last_line()
         self._last_record_ms = max(self._last_record_ms, ms)
         if self._log is None:
-            self._files = JsonLinesFiles(self._folder, broker_node(self.broker))
+            self._files = JsonLinesFiles(self._folder, self._name)
             self._log = EventLog(
                 run=self._run,
-                node=broker_node(self.broker),
+                node=self._name,
                 incarnation=self._files.incarnation,
                 clock=self.clock,
                 write=self._files.write,

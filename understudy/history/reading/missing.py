@@ -479,6 +479,8 @@ def _without_election(run: RunRecords, settled_us: int) -> Iterator[MissingRecor
     """
     if _nodes_without_log(run):
         return  # one of them may have been the controller
+    if any(at.data.is_kraft for at in run.of(RunDescribed)):
+        return  # an election without a winner has an epoch too, and the quorum's log has those with one
     elections = {at.data.epoch: at for at in reversed(run.of(ControllerElected))}
     seen = firsts((at.epoch, at.key) for at in run.epochs)
     received = [epoch for epoch, key in seen.items() if epoch not in elections and key.us <= settled_us]

@@ -1,0 +1,1 @@
+"""Turns the log of a KRaft quorum of Apache Kafka into event logs."""
