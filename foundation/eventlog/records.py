@@ -97,6 +97,7 @@ from understudy.foundation.eventlog.record_types.process import (
     ZkWrite,
     ZkWriteDone,
 )
+from understudy.foundation.eventlog.record_types.quorum import PartitionsAssigned, QuorumRecord
 from understudy.foundation.eventlog.record_types.replication import (
     HighWatermarkChanged,
     LeaderStarted,
@@ -132,6 +133,7 @@ Payload: TypeAlias = (
     | CoordinatorRecord
     | ExperimentRecord
     | ClientRecord
+    | QuorumRecord
 )
 
 

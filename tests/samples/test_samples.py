@@ -47,9 +47,14 @@ def test_the_samples_hold_every_record_type_that_the_release_wrote() -> None:
     released = {msgspec.json.decode(line)["type"] for line in ONE_OF_EACH_TYPE.read_bytes().splitlines()}
     assert len(written) == 45
     renamed_since = set(FORMER_TYPE_NAMES.values())
-    added_since = {"AnswerInjected", "LogSeen", "RequestQueued", "RunDescribed", "StillRunning"} | {
-        record.__name__ for record in (*ReplicationRecord.__args__, *CoordinatorRecord.__args__, *ClientRecord.__args__)
-    }
+    added_since = (
+        {"AnswerInjected", "LogSeen", "RequestQueued", "RunDescribed", "StillRunning"}
+        | {
+            record.__name__
+            for record in (*ReplicationRecord.__args__, *CoordinatorRecord.__args__, *ClientRecord.__args__)
+        }
+        | {"PartitionsAssigned"}
+    )
     assert released - renamed_since - added_since - written == {"InvalidTransition"}
 
 

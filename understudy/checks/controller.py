@@ -343,6 +343,8 @@ class RoleEndsWithSession(InvariantCheck):
             self._check_ownership(record, active)
 
     def _on_elected(self, record: Envelope, data: ControllerElected, active: _ActiveController | None) -> None:
+        if data.epoch_zk_version < 0 and data.session_id == 0:
+            return  # the controller of a KRaft quorum has no session
         incarnation = incarnation_of(record)
         if active is not None:
             self.violated(record, f"elected at epoch {data.epoch} while still controller of epoch {active.epoch}")

@@ -12,6 +12,7 @@ from understudy.checks import (
     liveness,
     partition_state,
     producers,
+    quorum,
     replication,
     topics,
     zookeeper,
@@ -37,6 +38,7 @@ CHECK_GROUPS = (
     CheckGroup("control requests", control_requests.CHECKS),
     CheckGroup("partition states", partition_state.CHECKS),
     CheckGroup("topics", topics.CHECKS),
+    CheckGroup("KRaft quorum", quorum.CHECKS),
     CheckGroup("logs", (*replication.CHECKS, *leader_agreement.CHECKS, *producers.CHECKS)),
 )
 

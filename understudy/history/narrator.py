@@ -60,6 +60,7 @@ from understudy.foundation.eventlog.records import (
     MetadataUpdated,
     OffsetsCommitted,
     OffsetsRemoved,
+    PartitionsAssigned,
     PartitionsMoved,
     PointReached,
     ProcessExiting,
@@ -243,6 +244,7 @@ def _describe_role(
 def _describe_decision(
     data: BrokersChanged
     | TopicsChanged
+    | PartitionsAssigned
     | LeadershipWritten
     | LeadershipNotWritten
     | PartitionsMoved
@@ -256,6 +258,11 @@ def _describe_decision(
         case TopicsChanged(new=new, deleted=deleted):
             changes_of_topics = (("new", new), ("deleted", deleted))
             return "finds " + ", ".join(f"{name} topics {_listed(names)}" for name, names in changes_of_topics if names)
+        case PartitionsAssigned(partitions=assigned):
+            replicas = _listed(
+                (f"{topic}-{number} to {_numbers(ids)}" for topic, number, ids, _ in assigned), len(assigned)
+            )
+            return f"assigns {replicas}"
         case LeadershipWritten(why=why, partitions=partitions):
             return f"writes ({why}) {_leaderships(partitions)}"
         case LeadershipNotWritten(why=why, partitions=refused):

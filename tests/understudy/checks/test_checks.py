@@ -12,6 +12,7 @@ from tests.understudy.checks import (
     controller_histories,
     led_again_histories,
     partition_histories,
+    quorum_histories,
     replication_histories,
     topic_histories,
     zookeeper_histories,
@@ -25,6 +26,7 @@ MODULES = (
     controller_histories,
     led_again_histories,
     partition_histories,
+    quorum_histories,
     replication_histories,
     topic_histories,
     zookeeper_histories,
@@ -35,6 +37,7 @@ BEGINNINGS = {
     replication_histories.three_replicas,
     replication_histories.clean_failover,
     replication_histories.unclean_failover,
+    quorum_histories.quorum,
     led_again_histories.led_again,
     led_again_histories.next_epoch,
     led_again_histories.follows_with_the_later_beginning,
@@ -75,7 +78,7 @@ def test_every_history_is_given_to_a_check() -> None:
 def test_every_check_has_an_id_and_a_sentence() -> None:
     assert len({check.id for check in ALL_CHECKS}) == len(ALL_CHECKS)
     for check in ALL_CHECKS:
-        assert re.fullmatch(r"[ACLPRZ]\d+[a-c]?", check.id)
+        assert re.fullmatch(r"[ACLPQRZ]\d+[a-c]?", check.id)
         assert check.sentence
         assert not check.sentence.endswith(".")
         assert check.reads or check.reads_transactions

@@ -168,12 +168,13 @@ def test_what_is_printed_about_a_kraft_cluster(tmp_path: Path, capsys: pytest.Ca
     folder, output = log.write(tmp_path / "node-1"), tmp_path / "events"
     assert main(["import-kafka", "--metadata-log", str(folder), "--dir", str(output)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "run kafka-20260921-141320, broker-1, broker-2, broker-3: 16 metadata records in 11 batches became 14 records",
+        "run kafka-20260921-141320, broker-1, broker-2, broker-3: 16 metadata records in 11 batches became 16 records",
         "          3  BrokerRegistered",
         "          3  BrokersChanged",
         "          1  ControllerElected",
         "          1  ControllerReady",
         "          2  LeadershipWritten",
+        "          2  PartitionsAssigned",
         "          1  RunDescribed",
         "          1  StillRunning",
         "          2  TopicsChanged",

@@ -7,7 +7,7 @@ broker for which they are elected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -59,6 +59,8 @@ class PartitionState:
     leader_epoch: int
     partition_epoch: int
     recovery_state: int
+    eligible: tuple[int, ...]
+    """The eligible leader replicas (KIP-966)."""
 
     @classmethod
     def of(cls, record: PartitionRecord) -> PartitionState:
@@ -71,6 +73,7 @@ class PartitionState:
             leader_epoch=record.leader_epoch,
             partition_epoch=record.partition_epoch,
             recovery_state=record.leader_recovery_state,
+            eligible=record.eligible_leader_replicas or (),
         )
 
     def merged(self, change: PartitionChangeRecord) -> PartitionState:
@@ -86,6 +89,7 @@ class PartitionState:
             leader_epoch=self.leader_epoch + names_leader,
             partition_epoch=self.partition_epoch + 1,
             recovery_state=self.recovery_state if keeps_recovery_state else change.leader_recovery_state,
+            eligible=self.eligible if change.eligible_leader_replicas is None else change.eligible_leader_replicas,
         )
 
     @property
@@ -123,6 +127,7 @@ class Changes:
         live_before: the brokers that were not fenced, with their broker epochs, before the batch; `live` after it.
         shutting_down: the brokers that began or ended their controlled shutdown.
         new_topics: the names of topics that were created; `deleted_topics`: of those that were deleted.
+        assigned: the partitions whose replicas or eligible leader replicas changed: topic, number and state.
         states: the partition states.
     """
 
@@ -132,6 +137,7 @@ class Changes:
     shutting_down: list[int] = field(default_factory=list)
     new_topics: list[str] = field(default_factory=list)
     deleted_topics: list[str] = field(default_factory=list)
+    assigned: list[tuple[str, int, PartitionState]] = field(default_factory=list)
     states: list[WrittenState] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
@@ -157,13 +163,17 @@ class ClusterImage:
         """The ids of the brokers that are not fenced, with their broker epochs."""
         return {broker: state.broker_epoch for broker, state in self.brokers.items() if not state.is_fenced}
 
-    def leaderships(self, controller_epoch: int) -> tuple[Leadership, ...]:
-        """Return the state of every partition, sorted."""
+    def named_partitions(self) -> Iterator[tuple[str, int, PartitionState]]:
+        """Yield the topic, the number and the state of every partition, sorted."""
         named = ((self.topics[topic_id], partitions) for topic_id, partitions in self.partitions.items())
+        for topic, partitions in sorted(named, key=lambda item: item[0]):
+            for partition, state in sorted(partitions.items()):
+                yield topic, partition, state
+
+    def leaderships(self, controller_epoch: int) -> tuple[Leadership, ...]:
+        """Return the leader and ISR of every partition, sorted."""
         return tuple(
-            state.leadership(topic, partition, controller_epoch)
-            for topic, partitions in sorted(named, key=lambda item: item[0])
-            for partition, state in sorted(partitions.items())
+            state.leadership(topic, partition, controller_epoch) for topic, partition, state in self.named_partitions()
         )
 
     def apply(self, records: Iterable[Message]) -> Changes:
@@ -189,6 +199,8 @@ class ClusterImage:
         changes.live = self.live
         shutting_down = {broker for broker, state in self.brokers.items() if state.is_shutting_down}
         for topic, partition, before, after in at_partitions:
+            if before is None or (before.replicas, before.eligible) != (after.replicas, after.eligible):
+                changes.assigned.append((topic, partition, after))
             why = _reason(before, after, changes.live.keys() - leaving, shutting_down)
             if why is None:
                 changes.left_out.append(NOTHING_CHANGED)
@@ -219,8 +231,11 @@ class ClusterImage:
     def _broker_changed(self, record: Message, changes: Changes, leaving: set[int]) -> None:
         if isinstance(record, RegisterBrokerRecord):
             state = BrokerState(record.broker_epoch, record.fenced, record.in_controlled_shutdown)
+            known = self.brokers.get(record.broker_id)
             self.brokers[record.broker_id] = state
-            changes.registered.append((record.broker_id, record.broker_epoch))
+            # A broker that repeats its request is registered again, as it was.
+            if known is None or known.broker_epoch != record.broker_epoch:
+                changes.registered.append((record.broker_id, record.broker_epoch))
             if state.is_fenced:
                 leaving.add(record.broker_id)
         elif isinstance(record, UnregisterBrokerRecord):

@@ -7,7 +7,7 @@ what it changed, on the node that led the quorum in the batch's epoch: the activ
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from understudy.foundation.eventlog.records import (
     Leadership,
     LeadershipWritten,
     LostStretch,
+    PartitionsAssigned,
     RunDescribed,
     StillRunning,
     TopicsChanged,
@@ -39,7 +40,7 @@ from understudy.history.kafka_logs.broker_node import BrokerNode
 from understudy.history.kafka_logs.kafka_text import UNKNOWN
 from understudy.history.kafka_logs.wrapping import LogError
 from understudy.history.kafka_logs.written_records import WrittenRecords
-from understudy.history.kraft_logs.cluster_image import Changes, ClusterImage
+from understudy.history.kraft_logs.cluster_image import Changes, ClusterImage, PartitionState
 from understudy.history.kraft_logs.log_clock import LogClock
 from understudy.history.kraft_logs.metadata_records import Decoded, NotDecoded, WithoutRecord
 from understudy.history.kraft_logs.processes import QUORUM_NODE, Processes
@@ -260,7 +261,7 @@ class _Importer:
     def _load(self, snapshot: Snapshot) -> None:
         """Begin with the state in a snapshot, at the time of the last record in it."""
         self._image = ClusterImage()
-        ms = 0
+        ms = 0.0
         for batch in snapshot.batches():
             messages = self._messages(batch)
             for message in messages:
@@ -273,8 +274,9 @@ class _Importer:
             partitions=self._image.leaderships(snapshot.epoch),
             took_ms=0.0,
         )
-        writer = self._writer(snapshot.epoch)
-        writer.write(self._clock.advanced_to(ms), loaded)
+        writer, ms = self._writer(snapshot.epoch), self._clock.advanced_to(ms)
+        writer.write(ms, _assigned(self._image.named_partitions()))
+        writer.write(ms, loaded)
 
     def _messages(self, batch: MetadataBatch) -> list[Message]:
         """Decode the records of a batch; count those that add nothing or cannot be decoded."""
@@ -353,8 +355,11 @@ class _Importer:
             yield f"the log begins after the election of the first controller: its records are on node {QUORUM_NODE!r}"
 
 
-def _written(changes: Changes, epoch: int) -> Iterator[LeadershipWritten]:
-    """Yield the states of a batch by their reasons; a partition that changed twice is in two records, in order."""
+def _written(changes: Changes, epoch: int) -> Iterator[PartitionsAssigned | LeadershipWritten]:
+    """Yield the assignments of a batch, and the states by their reasons; a partition that changed twice is in two
+    records, in order."""
+    if changes.assigned:
+        yield _assigned(changes.assigned)
     by_why: dict[str, list[Leadership]] = {}
     seen: set[tuple[str, int]] = set()
     for topic, partition, why, state in changes.states:
@@ -364,6 +369,12 @@ def _written(changes: Changes, epoch: int) -> Iterator[LeadershipWritten]:
         seen.add((topic, partition))
         by_why.setdefault(why, []).append(state.leadership(topic, partition, epoch))
     yield from (LeadershipWritten(why=each, partitions=tuple(states)) for each, states in by_why.items())
+
+
+def _assigned(partitions: Iterable[tuple[str, int, PartitionState]]) -> PartitionsAssigned:
+    return PartitionsAssigned(
+        partitions=tuple((topic, partition, state.replicas, state.eligible) for topic, partition, state in partitions)
+    )
 
 
 def _uncommitted(tail: Tail, leaders: dict[int, int]) -> str:

@@ -123,6 +123,7 @@ def test_brokers_are_live_while_they_are_not_fenced() -> None:
     assert (changes.live_before, changes.live) == ({1: 1, 2: 2}, {2: 2})
     changes = made.apply([RegisterBrokerRecord(broker_id=1, broker_epoch=20), UnfenceBrokerRecord(id=1)])
     assert (changes.registered, changes.live) == ([(1, 20)], {1: 20, 2: 2})
+    assert made.apply([RegisterBrokerRecord(broker_id=1, broker_epoch=20, fenced=False)]).registered == []
     changes = made.apply([LEAVING_1])
     assert (changes.shutting_down, changes.live) == ([1], {1: 20, 2: 2})
     assert made.apply([FENCED_1]).shutting_down == [1]

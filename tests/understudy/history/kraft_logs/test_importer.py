@@ -19,11 +19,13 @@ from tests.understudy.history.kraft_logs.metadata_logs import (
 )
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
+    BrokersChanged,
     ContextLoaded,
     ControllerElected,
     ControllerReady,
     Envelope,
     LeadershipWritten,
+    PartitionsAssigned,
     Payload,
     RunDescribed,
     StillRunning,
@@ -105,11 +107,17 @@ def test_a_fenced_broker(tmp_path: Path) -> None:
 
 def test_what_has_no_counterpart_is_absent(tmp_path: Path) -> None:
     _, found = imported(tmp_path, fail_over(three_brokers()))
-    kinds = {type(record.data).__name__ for record in found.records}
-    assert kinds == {
-        "RunDescribed", "ControllerElected", "ControllerReady", "BrokerRegistered", "BrokersChanged", "TopicsChanged",
-        "LeadershipWritten", "StillRunning",
-    }  # fmt: skip
+    assert {type(record.data) for record in found.records} == {
+        RunDescribed,
+        ControllerElected,
+        ControllerReady,
+        BrokerRegistered,
+        BrokersChanged,
+        TopicsChanged,
+        PartitionsAssigned,
+        LeadershipWritten,
+        StillRunning,
+    }
     assert {record.zxid for record in found.records} == {0}
     elected = ControllerElected(broker_id=1, epoch=1, epoch_zk_version=-1, session_id=0)
     assert of(found, ControllerElected)[0].data == elected
@@ -301,4 +309,18 @@ def test_the_first_batch_of_an_epoch_is_when_its_controller_is_active(tmp_path: 
     assert [(record.node, at(record)) for record in of(found, ControllerReady)] == [
         ("broker-1", 10.0),
         ("broker-2", 13_520.0),
+    ]
+
+
+def test_assignments_are_recorded_when_they_change(tmp_path: Path) -> None:
+    log = three_brokers()
+    log.add(1_000, change(0, isr=(1, 2)))
+    log.add(2_000, change(0, isr=(), leader=-1, eligible_leader_replicas=(1,)))
+    log.add(3_000, change(1, replicas=(2, 3, 1, 4), adding_replicas=(4,)))
+    _, found = imported(tmp_path, log)
+    assert [(at(record), record.data) for record in of(found, PartitionsAssigned)] == [
+        (80.0, PartitionsAssigned(partitions=(("orders", 0, (1, 2, 3), ()), ("orders", 1, (2, 3, 1), ())))),
+        (100.0, PartitionsAssigned(partitions=(("audit", 0, (1,), ()),))),
+        (2_000.0, PartitionsAssigned(partitions=(("orders", 0, (1, 2, 3), (1,)),))),
+        (3_000.0, PartitionsAssigned(partitions=(("orders", 1, (2, 3, 1, 4), ()),))),
     ]
