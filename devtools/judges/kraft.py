@@ -1,7 +1,4 @@
-"""Runs KRaft clusters of Apache Kafka, whose nodes are processes on this machine, and Kafka's tools for them.
-
-Run as a module, it makes the sample logs of `tests/understudy/history/kraft_logs/samples` again.
-"""
+"""Runs KRaft clusters of Apache Kafka, whose nodes are processes on this machine, and Kafka's tools for them."""
 
 from __future__ import annotations
 
@@ -181,24 +178,48 @@ class KRaftCluster:
         replicas = ",".join(":".join(map(str, each)) for each in assignment)
         self.topics("--create", "--topic", name, "--replica-assignment", replicas)
 
+    def dump(self, segment: Path) -> str:
+        """Return the records of a segment of `__cluster_metadata`, as `kafka-dump-log` prints them."""
+        return self.tool("kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", str(segment))
+
+    def shell(self, segment: Path, *command: str) -> str:
+        """Run a command of `kafka-metadata-shell` over a segment of `__cluster_metadata`."""
+        return self.tool("org.apache.kafka.shell.MetadataShell", "--snapshot", str(segment), *command)
+
     def wait_until(self, what: str, condition: Callable[[], T], timeout_s: float = TIMEOUT_S) -> T:
-        """Return the result of `condition` once it is true, also if it fails meanwhile.
+        """Return the result of `condition` once it is true.
 
         Raises:
             NotReached: it was not true in time.
         """
         deadline = time.monotonic() + timeout_s
-        while True:
-            try:
-                if found := condition():
-                    return found
-                why = "it is not"
-            except (subprocess.SubprocessError, KeyError) as error:
-                why = str(error)
+        while not (found := condition()):
             if time.monotonic() > deadline:
                 logs = "\n".join(f"{process.name}:\n{process.log_tail()}" for process in self.processes.values())
-                raise NotReached(f"not within {timeout_s:g} s: {what} ({why})\n{logs}")
+                raise NotReached(f"not within {timeout_s:g} s: {what}\n{logs}")
             time.sleep(_POLL_S)
+        return found
+
+    def wait_for_line(self, pattern: str, *nodes: int, count: int = 1) -> list[tuple[int, str]]:
+        """Return the lines of some nodes, by default of all, that contain a pattern, with their nodes, once there are
+        `count` of them.
+
+        Raises:
+            NotReached: there were fewer in time.
+        """
+        return self.wait_until(
+            f"{count} lines with {pattern}",
+            lambda: found if len(found := self.lines(pattern, *nodes)) >= count else [],
+        )
+
+    def lines(self, pattern: str, *nodes: int) -> list[tuple[int, str]]:
+        """Return the lines of some nodes, by default of all, that contain a pattern, each with its node."""
+        return [
+            (node, line)
+            for node in nodes or self.nodes
+            for line in self.text_of(node).splitlines()
+            if re.search(pattern, line)
+        ]
 
     def text_of(self, node: int) -> str:
         """What a node has logged."""
