@@ -97,7 +97,7 @@ from understudy.foundation.eventlog.record_types.process import (
     ZkWrite,
     ZkWriteDone,
 )
-from understudy.foundation.eventlog.record_types.quorum import PartitionsAssigned, QuorumRecord
+from understudy.foundation.eventlog.record_types.quorum import BecameCandidate, PartitionsAssigned, QuorumRecord
 from understudy.foundation.eventlog.record_types.replication import (
     HighWatermarkChanged,
     LeaderStarted,

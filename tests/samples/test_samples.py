@@ -53,7 +53,7 @@ def test_the_samples_hold_every_record_type_that_the_release_wrote() -> None:
             record.__name__
             for record in (*ReplicationRecord.__args__, *CoordinatorRecord.__args__, *ClientRecord.__args__)
         }
-        | {"PartitionsAssigned"}
+        | {"BecameCandidate", "PartitionsAssigned"}
     )
     assert released - renamed_since - added_since - written == {"InvalidTransition"}
 

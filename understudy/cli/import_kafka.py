@@ -52,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="[NODE=]DIR",
-        help="of a KRaft cluster, in place of all other logs: a node's folder __cluster_metadata-0, or the log "
-        "directory that contains it",
+        help="of a KRaft cluster: a node's folder __cluster_metadata-0, or the log directory that contains it",
     )
     parser.add_argument("--zookeeper-log", type=Path, metavar="DIR", help="ZooKeeper's folder version-2")
     parser.add_argument(
@@ -94,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 def _import_logs(options: argparse.Namespace) -> list[str]:
     inputs = LogInputs(
         files=_files(options),
-        pattern=LinePattern(options.pattern or DEFAULT_PATTERN, zone=parse_zone(options.timezone)),
+        pattern=_pattern(options),
         zookeeper_log=options.zookeeper_log,
         chroot=options.zookeeper_chroot.rstrip("/"),
         has_one_clock=options.one_clock,
@@ -105,17 +104,20 @@ def _import_logs(options: argparse.Namespace) -> list[str]:
 
 
 def _import_metadata(options: argparse.Namespace) -> list[str]:
-    return describe_metadata(import_metadata(options.metadata_log, options.dir, run=options.run_id))
+    report = import_metadata(
+        options.metadata_log, options.dir, run=options.run_id, lines=_files(options), pattern=_pattern(options)
+    )
+    return describe_metadata(report)
+
+
+def _pattern(options: argparse.Namespace) -> LinePattern:
+    """Return what reads the lines. Raises WrongPattern."""
+    return LinePattern(options.pattern or DEFAULT_PATTERN, zone=parse_zone(options.timezone))
 
 
 def _check_metadata_alone(options: argparse.Namespace) -> None:
-    """Raises BadInput if logs of a cluster in ZooKeeper mode are named beside the log of a KRaft quorum."""
-    others = {
-        "--log": options.logs,
-        "--broker": options.broker,
-        "--zookeeper-log": options.zookeeper_log,
-        "--zookeeper-chroot": options.zookeeper_chroot,
-    }
+    """Raises BadInput if ZooKeeper is named beside the log of a KRaft quorum."""
+    others = {"--zookeeper-log": options.zookeeper_log, "--zookeeper-chroot": options.zookeeper_chroot}
     if given := [name for name, value in others.items() if value]:
         raise BadInput(
             f"--metadata-log is of a KRaft cluster and {given[0]} of one in ZooKeeper mode; import each for itself"
@@ -160,6 +162,8 @@ def describe_metadata(report: MetadataReport) -> list[str]:
     ]
     not_decoded = Counter({f"{name}: {why}": count for (name, why), count in report.not_decoded.items()})
     lines += _counts("metadata records not decoded:", not_decoded)
+    if report.lines:
+        lines.append(f"entries: {report.understood:,} of {report.lines:,} understood")
     if levels:
         lines.append(f"features: {levels}")
     return [*lines, *_remarks(report.missing, report.notes)]

@@ -17,6 +17,7 @@ from understudy.foundation.eventlog.fences import ROUTINE_FENCES
 from understudy.foundation.eventlog.records import (
     AnswerInjected,
     AssignedMember,
+    BecameCandidate,
     BrokerRegistered,
     BrokersChanged,
     ChannelClosed,
@@ -223,7 +224,7 @@ def _describe_zookeeper(data: WatchFiredRecord | ZkWrite | ZkWriteDone) -> str:
 
 
 def _describe_role(
-    data: ControllerElected | ElectionLost | ContextLoaded | ControllerReady | ControllerResigned,
+    data: ControllerElected | ElectionLost | BecameCandidate | ContextLoaded | ControllerReady | ControllerResigned,
 ) -> str:
     match data:
         case ControllerElected(epoch=epoch):
@@ -232,6 +233,8 @@ def _describe_role(
             if winner >= 0:
                 return f"finds that broker {winner} is the controller"
             return "loses the election to a broker that is no longer the controller"
+        case BecameCandidate(why=why):
+            return f"seeks election: {why}"
         case ContextLoaded(partitions=partitions, live_brokers=live):
             brokers = _numbers(broker_id for broker_id, _ in live)
             return f"loads the controller context: live brokers {brokers}, {_count(len(partitions))}"

@@ -130,7 +130,8 @@ class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
     partitions: int | None = None
     """How many partitions the experiment creates; null if clients create topics as they like."""
     session_timeout_ms: int | None = None
-    """`zookeeper.session.timeout.ms` of the brokers; null if they differ."""
+    """`zookeeper.session.timeout.ms` of the brokers, in a KRaft cluster `broker.session.timeout.ms` of the controllers;
+    null if they differ."""
     seed: int | None = None
     """What every random number of a simulated run is derived from."""
     fault: str = ""

@@ -11,7 +11,7 @@ class ProcessStarted(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written first by every process that keeps an event log: a broker, or the testbed that runs the cluster."""
 
     role: str
-    """`broker`, `testbed`, `simulator` or `client`."""
+    """`broker`, `testbed`, `simulator` or `client`; `controller` for a node of a KRaft cluster that is no broker."""
     broker_id: int = -1
     """The configured `broker.id`; −1 if none is configured or the process is no broker."""
     pid: int = 0

@@ -16,4 +16,12 @@ class PartitionsAssigned(RecordPayload, frozen=True, kw_only=True, gc=False):
     the replicas that are added and removed are among them."""
 
 
-QuorumRecord: TypeAlias = PartitionsAssigned
+class BecameCandidate(RecordPayload, frozen=True, kw_only=True, gc=False):
+    """Written for a voter of a KRaft quorum when it stops following the leader and seeks election: it became a
+    candidate, or prospective (since Kafka 4.0, KIP-996)."""
+
+    why: str
+    """The reason in the voter's log, for example `fetch timeout`."""
+
+
+QuorumRecord: TypeAlias = PartitionsAssigned | BecameCandidate

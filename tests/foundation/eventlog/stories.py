@@ -9,6 +9,7 @@ from tests.foundation.eventlog.lines import Logs
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import (
     AnswerInjected,
+    BecameCandidate,
     BrokerRegistered,
     BrokersChanged,
     ChannelClosed,
@@ -345,6 +346,9 @@ class RandomRun:
                 WatchFiredRecord(path="/x", kind="deleted"),
             )
         )
+
+    def make_candidate(self) -> Payload:
+        return BecameCandidate(why="fetch timeout")
 
     def make_resigned(self) -> Payload:
         return ControllerResigned(epoch=self.epoch, why="moved")

@@ -201,9 +201,9 @@ def test_metadata_logs_of_several_nodes_with_names(tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize(
     "other",
-    [("--log", "server.log"), ("--zookeeper-log", "version-2"), ("--broker", "1=logs"), ("--zookeeper-chroot", "/k")],
+    [("--zookeeper-log", "version-2"), ("--zookeeper-chroot", "/k")],
 )
-def test_logs_of_zookeeper_mode_beside_those_of_kraft_are_refused(
+def test_zookeeper_beside_the_log_of_a_quorum_is_refused(
     other: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = three_brokers().write(tmp_path / "node-1")
@@ -218,3 +218,19 @@ def test_a_metadata_log_that_cannot_be_read_is_refused(tmp_path: Path, capsys: p
     with pytest.raises(SystemExit, match="2"):
         main(["import-kafka", "--metadata-log", "1=", "--dir", str(tmp_path / "others")])
     assert "'1=' is not NODE=DIR" in capsys.readouterr().err
+
+
+def test_the_lines_of_kraft_nodes_beside_the_log_of_their_quorum(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metadata = ["--metadata-log", str(three_brokers().write(tmp_path / "node-1"))]
+    log = tmp_path / "server.log"
+    log.write_text(
+        "[2026-09-21 16:13:21,000] INFO [QuorumController id=1] Becoming the active controller at epoch 1, next write "
+        "offset 1. (org.apache.kafka.controller.QuorumController)\n"
+    )
+    lines = ["--log", str(log), "--timezone", "Europe/Berlin"]
+    assert main(["import-kafka", *metadata, *lines, "--dir", str(tmp_path / "events")]) == 0
+    assert "entries: 1 of 1 understood" in capsys.readouterr().out
+    error = refused(capsys, "--log", log, "--dir", tmp_path / "others")
+    assert f"{log}:1: a line of a KRaft cluster; give the log of its quorum as well, with --metadata-log" in error

@@ -26,7 +26,9 @@ CLOCK_TOLERANCE_MS: Final = 1_000
 """Maximum time by which an entry may be earlier than the entry before it. Threads take the time of an entry before they
 wait for the file, so lines may be slightly out of order."""
 
-_CONTROLLER_ID = re.compile(r"\[(?:Controller|Broker|KafkaServer) id=(?P<id>\d+)[] ]")
+_CONTROLLER_ID = re.compile(
+    r"\[(?:Controller|Broker|KafkaServer|QuorumController|ControllerServer|BrokerServer) id=(?P<id>\d+)[] ]"
+)
 _DOCKER_FILE = re.compile(r"[0-9a-f]+-json\.log(\.\d+)?(\.gz)?")
 
 

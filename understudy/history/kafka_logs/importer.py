@@ -43,6 +43,9 @@ MAX_SAMPLES: Final = 3
 """Maximum number of lines of each class that are kept as samples."""
 MAX_SAMPLE_CHARACTERS: Final = 200
 
+_OF_KRAFT: Final = "org.apache.kafka.controller.QuorumController"
+"""Class that only nodes of a KRaft cluster have."""
+
 _STATEMENTS: Final = grouped((one.logger, one) for one in (*controller_lines.STATEMENTS, *broker_lines.STATEMENTS))
 _WITHOUT_RECORD: Final = grouped(
     (logger, re.compile(pattern, re.DOTALL))
@@ -205,6 +208,15 @@ def _logged(folder: Path, chroot: str) -> Iterator[Logged]:
         raise LogError(str(error)) from None
 
 
+def _check_mode(entry: Entry) -> None:
+    """Raise LogError if an entry is of a KRaft cluster."""
+    if entry.logger == _OF_KRAFT:
+        raise LogError(
+            f"{entry.file}:{entry.line}: a line of a KRaft cluster; give the log of its quorum as well, with "
+            "--metadata-log"
+        )
+
+
 def _import_entry(source: LogSource, entry: Entry, ms: float, cluster: ImportedCluster, report: ImportReport) -> None:
     ident = IDENT.match(entry.message)
     text = entry.message if ident is None else entry.message[ident.end() :]
@@ -218,6 +230,7 @@ def _import_entry(source: LogSource, entry: Entry, ms: float, cluster: ImportedC
     elif any(pattern.match(text) for pattern in _WITHOUT_RECORD.get(entry.logger, ())):
         report.without_record[entry.logger] += 1
     else:
+        _check_mode(entry)
         name = entry.logger or "(no class)"
         report.not_understood[name] += 1
         samples = report.samples.setdefault(name, [])

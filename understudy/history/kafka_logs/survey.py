@@ -22,7 +22,8 @@ of a container. Lines with the name of a container are not counted."""
 _BROKER_ID = re.compile(
     r"\[(?:Controller id=|Broker id=|KafkaServer id=|ControllerEventThread controllerId=|"
     r"PartitionStateMachine controllerId=|ReplicaStateMachine controllerId=|RequestSendThread controllerId=|"
-    r"ReplicaManager broker=|MetadataCache brokerId=|GroupCoordinator |KafkaApi-)(?P<id>\d+)"
+    r"ReplicaManager broker=|MetadataCache brokerId=|GroupCoordinator |KafkaApi-|RaftManager id=|"
+    r"QuorumController id=|SharedServer id=|ControllerServer id=|BrokerServer id=|KafkaRaftServer nodeId=)(?P<id>\d+)"
 )
 
 
@@ -38,7 +39,8 @@ class EntryKind(Enum):
         """Return the file into which Kafka's `config/log4j.properties` puts the entries of a logger."""
         if logger == "state.change.logger":
             return cls.STATE_CHANGE
-        return cls.CONTROLLER if logger.startswith("kafka.controller.") else cls.SERVER
+        of_controller = ("kafka.controller.", "org.apache.kafka.controller.")
+        return cls.CONTROLLER if logger.startswith(of_controller) else cls.SERVER
 
 
 @dataclass(slots=True)

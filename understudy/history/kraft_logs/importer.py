@@ -1,17 +1,20 @@
 """`import_metadata` reads the log of a KRaft quorum in its order, and writes event logs.
 
 A first pass finds the processes of the nodes. The second one applies each batch to an image of the cluster and records
-what it changed, on the node that led the quorum in the batch's epoch: the active controller.
+what it changed, on the node that led the quorum in the batch's epoch: the active controller. Lines of the nodes' own
+logs are merged with the batches by their times.
 """
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from understudy.foundation.eventlog.records import (
     BrokerRegistered,
@@ -37,12 +40,16 @@ from understudy.foundation.wire.messages.cluster_metadata import (
 )
 from understudy.foundation.wire.schema import Message
 from understudy.history.kafka_logs.broker_node import BrokerNode
+from understudy.history.kafka_logs.entries import Entry, FoundLogs, LogSource, log_sources
 from understudy.history.kafka_logs.kafka_text import UNKNOWN
+from understudy.history.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern
+from understudy.history.kafka_logs.survey import EntryKind
 from understudy.history.kafka_logs.wrapping import LogError
 from understudy.history.kafka_logs.written_records import WrittenRecords
 from understudy.history.kraft_logs.cluster_image import Changes, ClusterImage, PartitionState
 from understudy.history.kraft_logs.log_clock import LogClock
 from understudy.history.kraft_logs.metadata_records import Decoded, NotDecoded, WithoutRecord
+from understudy.history.kraft_logs.node_lines import NodeLines
 from understudy.history.kraft_logs.processes import QUORUM_NODE, Processes
 from understudy.history.kraft_logs.quorum import QuorumLog, Tail
 from understudy.history.kraft_logs.segments import PARTITION, MetadataBatch, NodeLog, Snapshot
@@ -50,6 +57,9 @@ from understudy.history.reading.missing import MissingRecords
 from understudy.history.writing import counted
 
 _SOURCE: Final = PARTITION.removesuffix("-0")
+_Item: TypeAlias = tuple[float, int, MetadataBatch | Snapshot | tuple[LogSource, Entry]]
+"""A batch, a snapshot or a line, after the keys that order it: its time and the rank of its source."""
+
 _ABORTED = "records of a metadata transaction that was aborted"
 _UNFINISHED = "records of a metadata transaction without an end in the log"
 
@@ -62,6 +72,8 @@ class MetadataReport:
         nodes: the nodes that have an event log.
         records: how many records of each type were written.
         batches: the number of batches, and `metadata_records` of the records in them.
+        lines: the number of entries of the nodes' own logs, and `understood` of those that became records or that later
+            records needed.
         without_record: the records that add nothing, by type.
         not_decoded: the records that could not be decoded, by type and version, each with the reason.
         left_out: states that were not written, by record and reason.
@@ -75,6 +87,8 @@ class MetadataReport:
     records: Counter[str] = field(default_factory=Counter)
     batches: int = 0
     metadata_records: int = 0
+    lines: int = 0
+    understood: int = 0
     without_record: Counter[str] = field(default_factory=Counter)
     not_decoded: Counter[tuple[str, str]] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -83,11 +97,21 @@ class MetadataReport:
     notes: list[str] = field(default_factory=list)
 
 
-def import_metadata(folders: Sequence[tuple[str, Path]], output: Path, *, run: str = "") -> MetadataReport:
+def import_metadata(
+    folders: Sequence[tuple[str, Path]],
+    output: Path,
+    *,
+    run: str = "",
+    lines: Sequence[tuple[int | None, Path]] = (),
+    pattern: LinePattern | None = None,
+) -> MetadataReport:
     """Write the event logs of the nodes of a KRaft cluster into `output`.
 
     Args:
         folders: the name (empty for the one in its `meta.properties`) and the folder of each node's log.
+        lines: the node (None if its lines name it) and the path of each `controller.log`, `server.log` or output of a
+            container.
+        pattern: reads these lines; None for Kafka's own pattern, in UTC.
         run: the run id of every record; empty for an id that is made from the time of the first batch.
 
     Raises:
@@ -105,11 +129,14 @@ def import_metadata(folders: Sequence[tuple[str, Path]], output: Path, *, run: s
         raise LogError(
             f"{folders[0][1]}: none of its records is one of {_SOURCE}; is it the log of another topic, or encrypted?"
         )
-    importer = _Importer(log, processes, output, run or _run_id(log))
+    pattern = pattern or LinePattern(DEFAULT_PATTERN)
+    found = log_sources(lines, pattern)
+    importer = _Importer(log, processes, output, run or _run_id(log), found.sources)
+    entries = (_entries(rank, source, pattern) for rank, source in enumerate(found.sources, 1))
     try:
-        for item in log.items():
-            importer.add(item)
-        importer.end()
+        for ms, _, item in heapq.merge(_dated(log, importer.clock), *entries, key=lambda each: each[:2]):
+            importer.add(ms, item)
+        importer.end(found)
     finally:
         importer.close()
     return importer.report
@@ -123,6 +150,30 @@ def _records(log: QuorumLog) -> Iterator[tuple[int, int, list[Decoded]]]:
                 yield item.end_offset, item.epoch, list(batch.decoded())
         else:
             yield item.base_offset, item.epoch, list(item.decoded())
+
+
+def _dated(log: QuorumLog, clock: LogClock) -> Iterator[_Item]:
+    """Yield the batches and snapshots with the time of the run and their rank."""
+    for item in log.items():
+        if isinstance(item, Snapshot):
+            yield clock.advanced_to(_snapshot_ms(item)), 0, item
+        else:
+            yield clock.run_ms(item), 0, item
+
+
+def _entries(rank: int, source: LogSource, pattern: LinePattern) -> Iterator[_Item]:
+    """Yield the entries of a node's log with the time of the run and their rank."""
+    for entry in source.entries(pattern):
+        yield float(entry.ms), rank, (source, entry)
+
+
+def _snapshot_ms(snapshot: Snapshot) -> int:
+    """Return the time of the last record that a snapshot stands for; 0 if it does not say."""
+    for batch in snapshot.batches():
+        for record in batch.decoded() if batch.is_control else ():
+            if isinstance(record, SnapshotHeaderRecord):
+                return record.last_contained_log_timestamp
+    return 0
 
 
 def _lost(log: QuorumLog, processes: Processes) -> Iterator[LostStretch]:
@@ -151,15 +202,19 @@ def _run_id(log: QuorumLog) -> str:
 
 
 class _Importer:
-    """Writes the records of one batch after another."""
+    """Writes the records of one batch or line after another."""
 
-    def __init__(self, log: QuorumLog, processes: Processes, output: Path, run: str) -> None:
+    def __init__(
+        self, log: QuorumLog, processes: Processes, output: Path, run: str, sources: Sequence[LogSource]
+    ) -> None:
         self.report = MetadataReport(run=run)
         self._log = log
         self._processes = processes
         self._output = output
         self._image = ClusterImage()
-        self._clock = LogClock()
+        self.clock = LogClock()
+        self._lines = NodeLines(self._activated)
+        self._logged_since = _logged_since(sources)
         self._nodes: dict[str, BrokerNode] = {}
         self._written = WrittenRecords()
         lost = tuple(_lost(log, processes))
@@ -169,33 +224,46 @@ class _Importer:
         """The time of the newest election, until its controller has written its first batch."""
         self._tails = sorted(log.tails, key=lambda tail: tail.epoch)
 
-    def add(self, item: MetadataBatch | Snapshot) -> None:
-        """Import the next batch, or the snapshot that stands for the records before the next batch."""
+    def add(self, ms: float, item: MetadataBatch | Snapshot | tuple[LogSource, Entry]) -> None:
+        """Import the next batch or line, or the snapshot that stands for the records before the next batch."""
         if isinstance(item, Snapshot):
-            self._load(item)
-            return
-        self.report.batches += 1
-        if item.is_control:
-            self._end_reign(item)
-        ms = self._clock.run_ms(item)
-        for node_id in self._processes.starts.get(item.base_offset, ()):
-            self._node(node_id).end_incarnation()
-        messages = self._messages(item)
-        writer = self._writer(item.epoch)
-        if item.is_control:
-            self._quorum_changed(ms, item.epoch, messages)
+            self._load(ms, item)
+        elif isinstance(item, MetadataBatch):
+            self.clock.show(item.epoch)
+            self._add_batch(ms, item)
         else:
-            self._ready(ms, item.epoch, writer)
-            self._record(ms, item.epoch, writer, self._image.apply(self._visible(messages)))
+            self.clock.show(None)
+            source, entry = item
+            is_broker = source.broker in self._processes.brokers
+            self._lines.add(self._node(source.broker), ms, entry, is_broker=is_broker)
+
+    def _add_batch(self, ms: float, batch: MetadataBatch) -> None:
+        self.report.batches += 1
+        if batch.is_control:
+            self._end_reign(ms, batch)
+        for node_id in self._processes.starts.get(batch.base_offset, ()):
+            # The lines of a node say themselves when it is started.
+            if ms < self._logged_since.get(node_id, math.inf):
+                self._node(node_id).end_incarnation()
+        messages = self._messages(batch)
+        writer = self._writer(batch.epoch)
+        if batch.is_control:
+            self._quorum_changed(ms, batch.epoch, messages)
+        else:
+            self._ready(ms, batch.epoch, writer)
+            self._record(ms, batch.epoch, writer, self._image.apply(self._visible(messages)))
         writer.line_was_read(ms, _SOURCE)
 
-    def end(self) -> None:
+    def end(self, found: FoundLogs) -> None:
         """Finish the report, after the last batch."""
         report = self.report
         if self._transaction:
             report.left_out[_UNFINISHED] += len(self._transaction)
         report.features = dict(sorted(self._image.features.items()))
-        report.notes = [*self._notes(), *self._clock.notes()]
+        report.lines, report.understood = self._lines.lines, self._lines.understood
+        report.notes = [*self._notes(), *self.clock.notes(), *(f"{file} is empty" for file in found.empty)]
+        if found.sources:
+            report.notes.append("the clocks of all nodes are taken as one")
 
     def close(self) -> None:
         for node in self._nodes.values():
@@ -214,16 +282,21 @@ class _Importer:
                 self._writer(epoch).write(ms, elected)
                 self._elected_ms = ms
 
-    def _end_reign(self, batch: MetadataBatch) -> None:
+    def _end_reign(self, now_ms: float, batch: MetadataBatch) -> None:
         """Note the last batches of the controllers before, in their own logs: they ran that long."""
         while self._tails and self._tails[0].epoch < batch.epoch:
             tail = self._tails.pop(0)
-            ms = self._clock.of_epoch(tail.last_ms)
-            if (leader := self._processes.leaders.get(tail.epoch)) is not None and ms < batch.ms:
+            ms = self.clock.of_epoch(tail.epoch, tail.last_ms)
+            if (leader := self._processes.leaders.get(tail.epoch)) is not None and ms < now_ms:
                 self._node(leader).line_was_read(ms, _SOURCE)
 
+    def _activated(self, node: BrokerNode, epoch: int, ms: float) -> None:
+        """Record that a new controller is active, when it logs that."""
+        if self._elected_ms is not None and node.controller_epoch == epoch:
+            self._ready(ms, epoch, node)
+
     def _ready(self, ms: float, epoch: int, writer: BrokerNode) -> None:
-        """Record that a new controller is active, at its first batch."""
+        """Record that a new controller is active, at its first batch at the latest."""
         elected_ms, self._elected_ms = self._elected_ms, None
         if elected_ms is None:
             return
@@ -258,23 +331,18 @@ class _Importer:
             writer.write(ms, written)
         self.report.left_out.update(changes.left_out)
 
-    def _load(self, snapshot: Snapshot) -> None:
-        """Begin with the state in a snapshot, at the time of the last record in it."""
+    def _load(self, ms: float, snapshot: Snapshot) -> None:
+        """Begin with the state in a snapshot, at the time of the last record that it stands for."""
         self._image = ClusterImage()
-        ms = 0.0
         for batch in snapshot.batches():
-            messages = self._messages(batch)
-            for message in messages:
-                if isinstance(message, SnapshotHeaderRecord):
-                    ms = message.last_contained_log_timestamp
-            self._image.apply(messages)
+            self._image.apply(self._messages(batch))
         loaded = ContextLoaded(
             epoch=snapshot.epoch,
             live_brokers=tuple(sorted(self._image.live.items())),
             partitions=self._image.leaderships(snapshot.epoch),
             took_ms=0.0,
         )
-        writer, ms = self._writer(snapshot.epoch), self._clock.advanced_to(ms)
+        writer = self._writer(snapshot.epoch)
         writer.write(ms, _assigned(self._image.named_partitions()))
         writer.write(ms, loaded)
 
@@ -332,7 +400,7 @@ class _Importer:
                 name=name,
                 written=self.report.records,
                 left_out=self.report.left_out,
-                clock=self._clock,
+                clock=self.clock,
                 described=self._take_description,
                 records=self._written,
             )
@@ -375,6 +443,15 @@ def _assigned(partitions: Iterable[tuple[str, int, PartitionState]]) -> Partitio
     return PartitionsAssigned(
         partitions=tuple((topic, partition, state.replicas, state.eligible) for topic, partition, state in partitions)
     )
+
+
+def _logged_since(sources: Iterable[LogSource]) -> dict[int, float]:
+    """Return the time since which the server.log of each node is there."""
+    return {
+        source.broker: min(part.first_ms for part in source.parts if part.first_ms is not None)
+        for source in sources
+        if EntryKind.SERVER in source.kinds
+    }
 
 
 def _uncommitted(tail: Tail, leaders: dict[int, int]) -> str:

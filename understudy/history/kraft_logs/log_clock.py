@@ -15,22 +15,22 @@ class LogClock:
 
     Attributes:
         moved: by epoch, how far its times were moved, in milliseconds.
+        shown_by: how far the times are moved that `wall_ms` is asked for.
     """
 
     def __init__(self) -> None:
         self.moved: dict[int, float] = {}
+        self.shown_by = 0.0
         self._epoch = -1
-        self._moved_by = 0.0
         self._last_ms = 0.0
 
     def run_ms(self, batch: MetadataBatch) -> float:
         """Return the time of the run of the next batch."""
         if batch.epoch != self._epoch:
             self._epoch = batch.epoch
-            self._moved_by = max(0.0, self._last_ms - batch.ms)
-            if self._moved_by:
-                self.moved[batch.epoch] = self._moved_by
-        self._last_ms = max(self._last_ms, batch.ms + self._moved_by)
+            if self._last_ms > batch.ms:
+                self.moved[batch.epoch] = self._last_ms - batch.ms
+        self._last_ms = max(self._last_ms, self.of_epoch(batch.epoch, batch.ms))
         return self._last_ms
 
     def advanced_to(self, ms: float) -> float:
@@ -38,13 +38,17 @@ class LogClock:
         self._last_ms = max(self._last_ms, ms)
         return self._last_ms
 
-    def of_epoch(self, ms: float) -> float:
-        """Return the time of the run at a time of the clock of the newest epoch's leader."""
-        return ms + self._moved_by
+    def of_epoch(self, epoch: int, ms: float) -> float:
+        """Return the time of the run at a time of the clock of an epoch's leader."""
+        return ms + self.moved.get(epoch, 0.0)
+
+    def show(self, epoch: int | None) -> None:
+        """Let `wall_ms` return times of the clock of an epoch's leader; None for a clock that was not moved."""
+        self.shown_by = 0.0 if epoch is None else self.moved.get(epoch, 0.0)
 
     def wall_ms(self, run_ms: float) -> float:
-        """Return the time of the clock of the newest epoch's leader at a time of the run."""
-        return run_ms - self._moved_by
+        """Return the time of the shown clock at a time of the run."""
+        return run_ms - self.shown_by
 
     def notes(self) -> list[str]:
         """Return which clocks contradict the order of the log, in words."""

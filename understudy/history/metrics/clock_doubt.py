@@ -35,6 +35,7 @@ _WIDE_US: Final = 20_000
 
 
 _KINDS: Final = (
+    types.BecameCandidate,
     types.BrokerRegistered,
     types.BrokersChanged,
     types.ControllerElected,

@@ -44,9 +44,9 @@ class Reign(Table, frozen=True, kw_only=True, gc=False):
     *last words*: the first record of its incarnation after its election, in its window, that is a `ProcessExiting`
     (`exit`), `SessionExpired` (`session expired`), `ControllerResigned` (`resigned`) or deleted (`deleted`).
 
-    Its loss is *noticed* by the first deleted of another node in its window that is no echo, at or after the fault if
-    a fault ended it. An echo is a late report of the loss before: the same incarnation's next deleted or `ElectionLost`
-    is an `ElectionLost` to this reign's broker in the window.
+    Its loss is *noticed* by the first deleted or `BecameCandidate` of another node in its window that is no echo, at or
+    after the fault if a fault ended it. An echo is a late report of the loss before: the same incarnation's next
+    deleted or `ElectionLost` is an `ElectionLost` to this reign's broker in the window.
 
     The reign ends with its fault. Without one it ends with the last record of its incarnation up to the time at which
     its loss was noticed, or else up to the next election. A reign with neither a fault nor last words, whose loss was

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import (
+    BecameCandidate,
     ContextLoaded,
     ControllerElected,
     ControllerReady,
@@ -131,7 +132,7 @@ def faults_of(run: RunRecords) -> list[Fault]:
 
 
 class _Gone(NamedTuple):
-    """A node was notified that `/controller` is deleted.
+    """A node was notified that `/controller` is deleted, or became a candidate.
 
     `lost_to` and `lost_at` are the winner and time of the election that it lost next; None and 0 without one.
     """
@@ -155,12 +156,13 @@ class Losses:
         self._run = run
         self._silences = Silences(run)
         self._faults = [fault for fault in faults_of(run) if fault.fault != NOT_A_FAULT]
-        self._gone = _controller_gone(run)
+        deleted = _controller_gone(run)
+        self._gone = sorted([*deleted, *(_Gone(at.key, None, 0) for at in run.of(BecameCandidate))])
         self._last_words = sorted(
             [_Words(at.key, "exit") for at in run.of(ProcessExiting)]
             + [_Words(at.key, "session expired") for at in run.of(SessionExpiredRecord)]
             + [_Words(at.key, "resigned") for at in run.of(ControllerResigned)]
-            + [_Words(gone.key, "deleted") for gone in self._gone]
+            + [_Words(gone.key, "deleted") for gone in deleted]
         )
 
     def of(self, elected: At[ControllerElected], following: At[ControllerElected] | None) -> Loss:

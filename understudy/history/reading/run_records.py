@@ -28,6 +28,7 @@ StatePayload: TypeAlias = LeadershipWritten | ContextLoaded | TopicsChanged
 
 STATE_TYPES: tuple[type[StatePayload], ...] = (LeadershipWritten, ContextLoaded, TopicsChanged)
 KEPT_TYPES: tuple[type, ...] = (
+    types.BecameCandidate,
     types.BrokerRegistered,
     types.BrokersChanged,
     types.ControllerElected,

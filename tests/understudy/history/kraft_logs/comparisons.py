@@ -167,6 +167,32 @@ def _payloads(run: KRaftRun, until: int | None = None) -> Iterator[tuple[int, st
             yield from ((batch.ms, payload["type"], payload["data"]) for payload in batch.payloads)
 
 
+def compare_phases(it: ImportedRun) -> None:
+    """With the nodes' lines, a loss is noticed when another voter seeks election, and a controller is active when it
+    logs that; the phases of a failover have no gap."""
+    folder = it.output.parent / "with-lines"
+    folder.mkdir()
+    lines = it.run.write_logs(folder)
+    output = folder / "events"
+    report = import_metadata([("", log) for log in it.run.logs], output, lines=lines)
+    numbers = measure(report.run, recorded(output).records)
+    start_ms = numbers.totals.started_ms
+    seeking = it.run.lines_with("Become candidate due|Transitioning to Prospective state due")
+    for row in numbers.failovers:
+        lost_ms, elected_ms = row.lost_at_ms + start_ms, it.found.elections[row.epoch][1]
+        assert (lost_ms, row.previous_epoch, row.epoch) in {
+            (one.lost_at_ms + it.start_ms, one.previous_epoch, one.epoch) for one in it.numbers.failovers
+        }
+        notice = min(
+            line.ms for line in seeking if line.node != row.previous_broker and lost_ms <= line.ms <= elected_ms
+        )
+        active = it.run.lines_with(f"Becoming the active controller at epoch {row.epoch}, ")[0]
+        assert row.detection_ms == notice - lost_ms
+        assert row.election_ms == elected_ms - notice
+        assert row.takeover_ms == active.ms - elected_ms
+        assert row.outage_ms == row.detection_ms + row.election_ms + row.takeover_ms
+
+
 # -- brokers and partitions
 
 
@@ -279,6 +305,7 @@ COMPARISONS: Final[tuple[Callable[[ImportedRun], None], ...]] = (
     compare_quorum_statuses,
     compare_failovers,
     compare_faults,
+    compare_phases,
     compare_fencing,
     compare_processes,
     compare_partitions,

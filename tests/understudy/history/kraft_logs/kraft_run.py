@@ -85,6 +85,17 @@ class KRaftRun:
         """What the nodes have logged about the quorum and about fencing."""
         return [_line(line) for line in (self.folder / "lines.txt").read_text().splitlines()]
 
+    def write_logs(self, folder: Path) -> list[tuple[int | None, Path]]:
+        """Write the lines of each node into a file, without those that were cut off; return the nodes and the files."""
+        found: dict[int, list[str]] = {}
+        for line in (self.folder / "lines.txt").read_text().splitlines():
+            node, _, text = line.partition(": ")
+            if text.endswith(")"):
+                found.setdefault(int(node), []).append(text)
+        for number, lines in found.items():
+            (folder / f"node-{number}.log").write_text("\n".join(lines) + "\n")
+        return [(number, folder / f"node-{number}.log") for number in found]
+
     def lines_with(self, pattern: str) -> list[LoggedLine]:
         return [line for line in self.lines if re.search(pattern, line.text)]
 

@@ -68,6 +68,9 @@ _REIGNS = {
                    CASE WHEN lead(lost) OVER own THEN lead(winner) OVER own END AS lost_to, lead(us) OVER own AS lost_us
             FROM controller_znode_changes WINDOW own AS (PARTITION BY run, node, incarnation ORDER BY seq))
         WHERE NOT lost""",
+    "notices_of_losses": f"""
+        SELECT run, {_KEY}, lost_to, lost_us FROM controller_gone
+        UNION ALL SELECT run, {_KEY}, NULL, NULL FROM BecameCandidate""",
     "last_words": f"""
         SELECT run, {_KEY}, 'exit' AS words FROM ProcessExiting
         UNION ALL SELECT run, {_KEY}, 'session expired' FROM SessionExpired
@@ -88,7 +91,7 @@ _REIGNS = {
         LEFT JOIN reign_words w ON w.run = e.run AND w.reign = e.reign""",
     "reign_notices": """
         SELECT e.run, e.reign, min_by(struct(g.us, g.node), struct(g.us, g.node, g.incarnation, g.seq)) AS noticed
-        FROM reign_ends e JOIN controller_gone g
+        FROM reign_ends e JOIN notices_of_losses g
           ON g.run = e.run AND g.node <> e.node
          AND g.us >= e.notice_from_us AND (e.next_us IS NULL OR g.us <= e.next_us)
          AND NOT coalesce(
