@@ -20,7 +20,7 @@ from understudy.checks.history import ZnodeTransaction
 from understudy.checks.invariant_checker import CHECK_GROUPS, CheckGroup, InvariantChecker
 from understudy.cli.arguments import BadInput, reported_as
 from understudy.clusters.processes.run_folder import CLUSTER_FILE, NotARunFolder, read_cluster_file
-from understudy.foundation.eventlog.records import Envelope
+from understudy.foundation.eventlog.records import Envelope, RunDescribed
 from understudy.history.reading.completeness import judge_completeness
 from understudy.history.reading.findings import NO_FILES
 from understudy.history.reading.reader import read
@@ -112,7 +112,8 @@ def check_run_folder(folder: Path) -> RunReport:
         why = next((f": {found.what}" for found in reading.findings if found.kind == NO_FILES and found.what), "")
         raise BadInput(f"{folder} holds no event log to check{why}; give the run folder that `understudy up` named")
     nodes = _by_node(folder, reading.records)
-    history = _history(folder, max(record.zxid for record in reading.records))
+    is_kraft = any(isinstance(record.data, RunDescribed) and record.data.is_kraft for record in reading.records)
+    history = _History([]) if is_kraft else _history(folder, max(record.zxid for record in reading.records))
     completeness = judge_completeness(reading.records, reading.findings, is_running=_is_running(folder))
     checker = InvariantChecker(missing=completeness.evidence(has_znodes=bool(history.transactions)))
     violations = tuple(checker.run(nodes, history.transactions))

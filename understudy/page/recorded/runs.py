@@ -58,6 +58,8 @@ class PageRun:
         """The verdict on its records and clocks; None before it has one."""
         self.brokers: set[int] = set()
         self.session_timeout_ms: int | None = None
+        self.is_kraft = False
+        """Whether it is imported from a KRaft cluster, which has a quorum and no ZooKeeper."""
         self.now_us: int | None = None
         """The machine's monotonic clock when a live run was read last."""
         self.window: tuple[int, int] | None = None
@@ -85,8 +87,10 @@ class PageRun:
         for record in records:
             if record.seq == 1 and (broker := _BROKER_NODE.fullmatch(record.node)):
                 self.brokers.add(int(broker[1]))
-            if type(record.data) is RunDescribed and self.session_timeout_ms is None:
-                self.session_timeout_ms = record.data.session_timeout_ms
+            if type(record.data) is RunDescribed:
+                self.is_kraft = self.is_kraft or record.data.is_kraft
+                if self.session_timeout_ms is None:
+                    self.session_timeout_ms = record.data.session_timeout_ms
 
     @property
     def least_us(self) -> int:
@@ -118,6 +122,7 @@ class PageRun:
             "now_us": self.now_us,
             "started_ms": self._started_ms,
             "session_timeout_ms": self.session_timeout_ms,
+            "is_kraft": self.is_kraft,
             "brokers": sorted(self.brokers),
             "findings": [_shown(finding, folder) for finding in self.findings[:MOST_FINDINGS]],
             "findings_count": len(self.findings),

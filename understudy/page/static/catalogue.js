@@ -147,7 +147,7 @@ export class Catalogue {
     switch (record[TYPE]) {
       case "ControllerElected":
         this._endReign(us);
-        this.lanes.reigns.push({ us, n, end: null, broker: data.broker_id, epoch: data.epoch, ready: null });
+        this.lanes.reigns.push({ us, n, end: null, node: record[NODE], epoch: data.epoch, ready: null });
         break;
       case "ControllerReady":
         this._reign(data.epoch, (reign) => { reign.ready ??= us; });

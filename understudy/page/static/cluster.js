@@ -84,6 +84,14 @@ export class ClusterView {
     }
   }
 
+  /** Name the quorum of a KRaft cluster in place of ZooKeeper. The page hides what has no counterpart there. */
+  nameQuorum() {
+    setAttribute(document.body, "data-metadata", "quorum");
+    this._zookeeper.querySelector("h3").firstChild.data = "KRaft quorum ";
+    const names = ["controller", "epoch", "brokers that are not fenced"];
+    this._zookeeper.querySelectorAll(".znode[data-part] > code").forEach((code, place) => setText(code, names[place]));
+  }
+
   /** Draw the lines between the columns that were drawn last. It measures the page, so other parts are drawn before. */
   drawLines() {
     const { state, nodes, columns, us } = this._drawn;
@@ -96,7 +104,7 @@ export class ClusterView {
     setText(byId("zookeeper-life"), zookeeper.life === "unknown" ? "" : LIFE_WORDS[zookeeper.life]);
     const owner = zookeeper.controller;
     const controller = byId("znode-controller");
-    setText(controller.querySelector("output"), owner === null ? "none" : `broker ${owner.broker_id}`);
+    setText(controller.querySelector("output"), owner === null ? "none" : nodeName(owner.node));
     setAttribute(controller, "class", `znode ${owner === null ? "absent" : epochClass(owner.epoch)}`);
     setText(byId("znode-epoch").querySelector("output"), String(zookeeper.controller_epoch));
     const ids = [...zookeeper.ids.keys()].sort((a, b) => a - b);
@@ -104,7 +112,7 @@ export class ClusterView {
     for (const [id, chip] of chips) {
       const registration = zookeeper.ids.get(id);
       setText(chip, id);
-      setAttribute(chip, "title", `/brokers/ids/${id}: broker epoch ${registration.epoch ?? "not recorded"}`);
+      setAttribute(chip, "title", `broker ${id}: broker epoch ${registration.epoch ?? "not recorded"}`);
     }
     setAttribute(byId("znode-none"), "hidden", ids.length > 0);
   }

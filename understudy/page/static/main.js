@@ -88,6 +88,9 @@ class RunPage {
     setText(byId("run-title"), this._run.title);
     document.title = `${this._run.title} · Understudy`;
     this._drawFindings();
+    if (this._run.is_kraft) {
+      this._cluster.nameQuorum();
+    }
     this.timeline.show(this._run.window);
     setText(byId("live"), this._run.is_live ? "live" : "ended");
     for await (const text of this._source.chunks()) {

@@ -204,7 +204,7 @@ export class Timeline {
       context.globalAlpha = 1;
       this._rect(context, ready, y, Math.max(right, left + 2), this._strip);
       context.fillStyle = colours.onEpoch;
-      this._label(context, left, right, y, `broker ${reign.broker} · epoch ${reign.epoch}`);
+      this._label(context, left, right, y, `${nodeName(reign.node)} · epoch ${reign.epoch}`);
     }
   }
 

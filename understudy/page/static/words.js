@@ -94,7 +94,7 @@ export function count(number, noun) {
 
 /** A node's name for people: "broker-2" becomes "broker 2". */
 export function nodeName(node) {
-  return node.replace(/^broker-/, "broker ");
+  return node.replace(/^(broker|controller)-/, "$1 ");
 }
 
 /** The node of a stretch in which records are missing. */
