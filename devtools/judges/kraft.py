@@ -55,6 +55,10 @@ def kraft_libs(version: str, environment: Mapping[str, str] = os.environ) -> Pat
     return jars(f"kraft-{version}", [*artifacts, ("org.slf4j", "slf4j-reload4j", "1.7.36")], environment)
 
 
+class ToolFailed(Exception):
+    """One of Kafka's tools has failed. The message has its name and its output."""
+
+
 class NotReached(Exception):
     """A cluster was not in the expected state in time. The message has the ends of the nodes' logs."""
 
@@ -151,12 +155,15 @@ class KRaftCluster:
         """Run one of Kafka's tools that has to exit with 0, and return its output.
 
         Raises:
-            subprocess.CalledProcessError, subprocess.TimeoutExpired: it failed.
+            ToolFailed: it exited with another code.
+            subprocess.TimeoutExpired: it has not ended in time.
         """
         logging = self.folder / "tools-log4j.properties"
         logging.write_text(format_properties({**_CONSOLE, "log4j.rootLogger": "ERROR, stdout"}), encoding="utf-8")
         command = self._command(main_class, *arguments, options=(f"-Dlog4j.configuration={logging.as_uri()}",))
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
+        if done.returncode != 0:
+            raise ToolFailed(f"{main_class} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done.stdout
 
     def quorum(self) -> QuorumStatus:

@@ -129,6 +129,36 @@ def make_run(version: str, layout: str, folder: Path) -> KRaftRun:
     return run
 
 
+_OFTEN: Final = {
+    "metadata.log.max.record.bytes.between.snapshots": "1500",
+    "metadata.log.segment.min.bytes": "1000",
+    "metadata.log.segment.bytes": "2000",
+    "metadata.max.retention.bytes": "3000",
+}
+"""Keys with which a node makes a snapshot every few seconds, and removes the segments before it a minute later."""
+
+
+def make_trimmed_log(version: str, folder: Path) -> tuple[Path, str]:
+    """Run a controller and two brokers until a snapshot has replaced the beginning of the log, then kill a broker.
+
+    Returns:
+        A copy of the controller's log directory, and what `kafka-topics --describe` says then.
+    """
+    cluster = KRaftCluster(kraft_libs(version), folder / "cluster", controllers=(1,), brokers=(1, 2), properties=_OFTEN)
+    with cluster:
+        cluster.start()
+        cluster.wait_for_line("Kafka Server started", count=2)
+        cluster.create_topic("orders", [[1, 2], [2, 1]])
+        log = cluster.log_folder(1) / PARTITION
+        cluster.wait_until("a snapshot replaces the first segment", lambda: not (log / f"{0:020}.log").exists(), 240)
+        cluster.create_topic("audit", [[2]])
+        cluster.kill(2)
+        cluster.wait_for_line("Fencing broker 2")
+        described = cluster.topics("--describe")
+        _copy(log, folder / "copy" / PARTITION)
+    return folder / "copy", described
+
+
 def _partitions(cluster: KRaftCluster, segment: Path) -> dict[str, str]:
     """Return the last states of all partitions by `kafka-metadata-shell`, whose command may come before it has read the
     whole segment."""
@@ -146,7 +176,7 @@ def _partitions(cluster: KRaftCluster, segment: Path) -> dict[str, str]:
 def _copy(source: Path, target: Path) -> None:
     target.mkdir(parents=True)
     for path in source.glob("*"):
-        if path.suffix in (".log", ".checkpoint"):
+        if path.suffix in (".log", ".checkpoint") or path.name == "quorum-state":
             shutil.copy(path, target)
 
 

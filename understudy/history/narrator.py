@@ -164,6 +164,10 @@ def _describe_fault(data: FaultInjected | PointReached | AnswerInjected | FenceH
         case RunDescribed(lost_stretches=lost) if lost:
             nodes = sorted({stretch.node for stretch in lost})
             return f"lacks lines: the logs of {', '.join(nodes)} are shorter than what others saw of them"
+        case RunDescribed(is_kraft=True):
+            return "has the records of a KRaft cluster, imported from the log of its quorum"
+        case RunDescribed(world="", session_timeout_ms=timeout) if timeout is not None:
+            return f"has a session timeout of {duration(timeout)}"
         case RunDescribed(world=world, brokers=brokers):
             size = f" with {_count(brokers, 'broker')}" if brokers is not None else ""
             return f"describes the run: {world or 'an unknown world'}{size}"
@@ -262,10 +266,8 @@ def _describe_decision(
             changes_of_topics = (("new", new), ("deleted", deleted))
             return "finds " + ", ".join(f"{name} topics {_listed(names)}" for name, names in changes_of_topics if names)
         case PartitionsAssigned(partitions=assigned):
-            replicas = _listed(
-                (f"{topic}-{number} to {_numbers(ids)}" for topic, number, ids, _ in assigned), len(assigned)
-            )
-            return f"assigns {replicas}"
+            replicas = (f"{topic}-{number} to {_numbers(ids)}" for topic, number, ids, _ in assigned)
+            return f"assigns {_listed(replicas, len(assigned))}"
         case LeadershipWritten(why=why, partitions=partitions):
             return f"writes ({why}) {_leaderships(partitions)}"
         case LeadershipNotWritten(why=why, partitions=refused):

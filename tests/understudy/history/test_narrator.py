@@ -10,6 +10,7 @@ from tests.foundation.eventlog.lines import Logs
 from understudy.foundation.eventlog.records import (
     PAYLOAD_BY_TYPE,
     AssignedMember,
+    BecameCandidate,
     Envelope,
     EventEnded,
     FenceHit,
@@ -18,12 +19,14 @@ from understudy.foundation.eventlog.records import (
     HighWatermarkChanged,
     LeadershipWritten,
     OffsetsCommitted,
+    PartitionsAssigned,
     Payload,
     ProcessStarted,
     RecordsAcknowledged,
     ReplicasMoved,
     RequestReceived,
     ResponseReceived,
+    RunDescribed,
     TopicsChanged,
     Transition,
     ZkWrite,
@@ -198,3 +201,14 @@ def test_a_failover_of_many_partitions_is_one_line() -> None:
     assert words.endswith(f" and {100_000 - MOST_NAMED} more")
     assert len(words) < 1_000
     assert sentence(TopicsChanged(new=("b", "a"), deleted=())) == "finds new topics b, a"
+
+
+def test_a_kraft_cluster_is_described_by_its_quorum() -> None:
+    assert sentence(RunDescribed(is_kraft=True)) == (
+        "has the records of a KRaft cluster, imported from the log of its quorum"
+    )
+    assert sentence(RunDescribed(session_timeout_ms=9_000)) == "has a session timeout of 9 s"
+    assert sentence(RunDescribed(world="simulator", session_timeout_ms=9_000)) == "describes the run: simulator"
+    assigned = PartitionsAssigned(partitions=(("orders", 0, (1, 2), ()), ("orders", 1, (2, 3), (1,))))
+    assert sentence(assigned) == "assigns orders-0 to 1 2, orders-1 to 2 3"
+    assert sentence(BecameCandidate(why="fetch timeout")) == "seeks election: fetch timeout"

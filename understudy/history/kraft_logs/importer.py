@@ -125,6 +125,7 @@ def import_metadata(
         messages = [record for record in records if isinstance(record, Message)]
         understood += len(messages)
         processes.add(offset, epoch, messages)
+    processes.leaders = log.noted_leaders | processes.leaders
     if not understood:
         raise LogError(
             f"{folders[0][1]}: none of its records is one of {_SOURCE}; is it the log of another topic, or encrypted?"
@@ -314,8 +315,7 @@ class _Importer:
 
     def _record(self, ms: float, epoch: int, writer: BrokerNode, changes: Changes) -> None:
         for broker, broker_epoch in changes.registered:
-            registered = BrokerRegistered(broker_id=broker, broker_epoch=broker_epoch, session_id=0)
-            self._node(broker).write(ms, registered)
+            self._registered(ms, broker, broker_epoch)
         for broker in changes.shutting_down:
             self._node(broker).write(ms, StillRunning(source=_SOURCE))
         before, live = changes.live_before, changes.live
@@ -331,6 +331,10 @@ class _Importer:
             writer.write(ms, written)
         self.report.left_out.update(changes.left_out)
 
+    def _registered(self, ms: float, broker: int, broker_epoch: int) -> None:
+        registered = BrokerRegistered(broker_id=broker, broker_epoch=broker_epoch, session_id=0)
+        self._node(broker).write(ms, registered)
+
     def _load(self, ms: float, snapshot: Snapshot) -> None:
         """Begin with the state in a snapshot, at the time of the last record that it stands for."""
         self._image = ClusterImage()
@@ -343,6 +347,8 @@ class _Importer:
             took_ms=0.0,
         )
         writer = self._writer(snapshot.epoch)
+        for broker, state in sorted(self._image.brokers.items()):
+            self._registered(ms, broker, state.broker_epoch)
         writer.write(ms, _assigned(self._image.named_partitions()))
         writer.write(ms, loaded)
 

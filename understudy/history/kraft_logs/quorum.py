@@ -67,6 +67,11 @@ class QuorumLog:
         return tuple(log.torn for log in self._logs if log.torn)
 
     @property
+    def noted_leaders(self) -> dict[int, int]:
+        """The leaders that nodes have noted beside their logs, by epoch."""
+        return dict(log.leader for log in self._logs if log.leader is not None)
+
+    @property
     def first(self) -> int:
         """Its first offset; 0 unless a snapshot has replaced the records before it."""
         part = self._parts[0]

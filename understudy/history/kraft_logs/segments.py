@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from understudy.foundation.records.batch import RecordBatch, check_crc, read_header, size_of_first
 from understudy.foundation.records.errors import CorruptRecord, InvalidRecord, UnsupportedMagic
 from understudy.foundation.records.record import records
@@ -25,6 +27,7 @@ PARTITION: Final = "__cluster_metadata-0"
 
 _SEGMENT: Final = re.compile(r"(?P<offset>\d{20})\.log")
 _SNAPSHOT: Final = re.compile(r"(?P<offset>\d{20})-(?P<epoch>\d{10})\.checkpoint")
+_QUORUM_STATE: Final = "quorum-state"
 _NODE_ID: Final = re.compile(r"^(?:node|broker)\.id\s*=\s*(\d+)\s*$", re.MULTILINE)
 
 
@@ -111,6 +114,7 @@ class NodeLog:
 
     Attributes:
         stretches: the offsets that it has, ascending.
+        leader: the epoch and the leader in its `quorum-state`; None if that names no leader.
         torn: the place at which its last segment ends within a batch; empty if it does not.
         batches_scanned: the number of batches.
 
@@ -127,6 +131,7 @@ class NodeLog:
             for path in self.folder.iterdir()
             if (match := _SNAPSHOT.fullmatch(path.name))
         )
+        self.leader = _leader(self.folder / _QUORUM_STATE)
         self.stretches: list[Stretch] = []
         self.torn = ""
         self.batches_scanned = 0
@@ -237,3 +242,17 @@ def _name_of_node(folder: Path) -> str:
     if properties.is_file() and (match := _NODE_ID.search(properties.read_text(encoding="utf-8", errors="replace"))):
         return f"node {match[1]}"
     return str(folder)
+
+
+def _leader(path: Path) -> tuple[int, int] | None:
+    """Return the epoch and the leader that a node has last noted; None if its file is not there or names none."""
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=_QuorumState)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return (state.epoch, state.leader) if state.leader >= 0 else None
+
+
+class _QuorumState(msgspec.Struct):
+    epoch: int = msgspec.field(name="leaderEpoch")
+    leader: int = msgspec.field(name="leaderId", default=-1)

@@ -248,6 +248,8 @@ def test_a_log_that_begins_with_a_snapshot(tmp_path: Path) -> None:
     assert isinstance(loaded.data, ContextLoaded)
     assert (loaded.node, at(loaded), loaded.data.live_brokers) == ("quorum", 4_000.0, ((1, 5),))
     assert [(state.topic, state.partition_epoch) for state in loaded.data.partitions] == [("orders", 3)]
+    (known,) = of(found, BrokerRegistered)
+    assert (known.node, at(known)) == ("broker-1", 4_000.0)
     states = {state.partition_epoch: why for state, (why, _) in found.states().items()}
     assert states == {4: "offline"}, "orders-1 and audit-0 are not in the snapshot"
     assert report.left_out == {"states of LeadershipWritten: the log begins after the creation of the partition": 2}
@@ -255,6 +257,33 @@ def test_a_log_that_begins_with_a_snapshot(tmp_path: Path) -> None:
         f"the log begins at offset {start}: what was before is known only from the state there",
         "the log begins after the election of the first controller: its records are on node 'quorum'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        (
+            '{"leaderId":3001,"leaderEpoch":1,"votedId":-1,"data_version":0}',
+            ("broker-1", "broker-2", "controller-3001"),
+        ),
+        ('{"leaderId":-1,"leaderEpoch":1}', ("broker-1", "broker-2", "quorum")),
+        ("torn", ("broker-1", "broker-2", "quorum")),
+    ],
+)
+def test_a_node_has_noted_the_leader_whose_election_is_not_in_the_log(
+    text: str, nodes: tuple[str, ...], tmp_path: Path
+) -> None:
+    log = three_brokers()
+    folder = log.write(tmp_path / "node-1", first=4)
+    registered = [
+        RegisterBrokerRecord(broker_id=each, broker_epoch=each, incarnation_id=incarnation(each), fenced=False)
+        for each in (1, 2)
+    ]
+    write_snapshot(folder, log.offset, 1, 4_000, *registered)
+    (folder / PARTITION / "quorum-state").write_text(text)
+    report, _ = imported(tmp_path, folder)
+    assert report.nodes == nodes
+    assert not report.missing
 
 
 def test_records_that_no_node_has_are_missing(tmp_path: Path) -> None:
