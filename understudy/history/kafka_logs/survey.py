@@ -22,8 +22,9 @@ of a container. Lines with the name of a container are not counted."""
 _BROKER_ID = re.compile(
     r"\[(?:Controller id=|Broker id=|KafkaServer id=|ControllerEventThread controllerId=|"
     r"PartitionStateMachine controllerId=|ReplicaStateMachine controllerId=|RequestSendThread controllerId=|"
-    r"ReplicaManager broker=|MetadataCache brokerId=|GroupCoordinator |KafkaApi-|RaftManager id=|"
-    r"QuorumController id=|SharedServer id=|ControllerServer id=|BrokerServer id=|KafkaRaftServer nodeId=)(?P<id>\d+)"
+    r"ReplicaManager broker=|MetadataCache brokerId=|GroupCoordinator |KafkaApi-|RaftManager (?:nodeId|id)=|"
+    r"Controller (?=\d+\])|QuorumController id=|SharedServer id=|ControllerServer id=|BrokerServer id=|"
+    r"KafkaRaftServer nodeId=)(?P<id>\d+)"
 )
 
 

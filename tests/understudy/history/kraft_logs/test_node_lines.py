@@ -164,10 +164,12 @@ def test_the_last_line_before_a_silence_is_a_sign_of_life(tmp_path: Path) -> Non
     ]
 
 
-def test_lines_name_their_node(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ident", ["RaftManager id=3", "RaftManager nodeId=3", "Controller 3", "BrokerServer id=3"])
+def test_lines_name_their_node(ident: str, tmp_path: Path) -> None:
+    """Kafka 3.3 to 3.6 print other idents than later versions."""
     log = failover().write(tmp_path / "node")
     file = tmp_path / "any.log"
-    file.write_text(line(11_000, LOST.format(3), RAFT))
+    file.write_text(line(10_000, f"[{ident}] Something", "any.Class") + line(11_000, LOST.format(3), RAFT))
     import_metadata([("", log)], tmp_path / "events", lines=[(None, file)])
     (record,) = of(recorded(tmp_path / "events"), BecameCandidate)
     assert record.node == "broker-3"
