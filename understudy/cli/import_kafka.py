@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from understudy.cli.arguments import BadInput, Failed, accept_old_words, reported_as
+from understudy.cli.arguments import BadInput, Failed, accept_old_words, count, reported_as
 from understudy.history.kafka_logs.entries import files_of_broker
 from understudy.history.kafka_logs.importer import ImportReport, LogInputs, import_logs
 from understudy.history.kafka_logs.pattern import DEFAULT_PATTERN, LinePattern, WrongPattern, parse_zone
@@ -53,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[NODE=]DIR",
         help="of a KRaft cluster: a node's folder __cluster_metadata-0, or the log directory that contains it",
+    )
+    parser.add_argument(
+        "--broker-session-timeout",
+        type=count,
+        metavar="MS",
+        help="broker.session.timeout.ms of a KRaft cluster's controllers, if no server.log of them is given",
     )
     parser.add_argument("--zookeeper-log", type=Path, metavar="DIR", help="ZooKeeper's folder version-2")
     parser.add_argument(
@@ -105,7 +111,12 @@ def _import_logs(options: argparse.Namespace) -> list[str]:
 
 def _import_metadata(options: argparse.Namespace) -> list[str]:
     report = import_metadata(
-        options.metadata_log, options.dir, run=options.run_id, lines=_files(options), pattern=_pattern(options)
+        options.metadata_log,
+        options.dir,
+        run=options.run_id,
+        lines=_files(options),
+        pattern=_pattern(options),
+        session_timeout_ms=options.broker_session_timeout,
     )
     return describe_metadata(report)
 

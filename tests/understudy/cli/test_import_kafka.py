@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.understudy.history.kafka_logs.cluster_logs import SAMPLES
-from tests.understudy.history.kraft_logs.metadata_logs import three_brokers
+from tests.understudy.history.kraft_logs.metadata_logs import change, three_brokers
 from understudy.cli.main import main
 from understudy.foundation.wire.messages.cluster_metadata import FeatureLevelRecord
 from understudy.history.kraft_logs.segments import PARTITION
+from understudy.history.metrics.metrics import measure
 from understudy.history.reading.reader import read
 
 LINE = "[2026-05-01 12:00:00,000] INFO [Controller id=1] {} (kafka.controller.KafkaController)\n"
@@ -234,3 +235,13 @@ def test_the_lines_of_kraft_nodes_beside_the_log_of_their_quorum(
     assert "entries: 1 of 1 understood" in capsys.readouterr().out
     error = refused(capsys, "--log", log, "--dir", tmp_path / "others")
     assert f"{log}:1: a line of a KRaft cluster; give the log of its quorum as well, with --metadata-log" in error
+
+
+def test_the_session_timeout_of_a_kraft_cluster_may_be_given(tmp_path: Path) -> None:
+    log = three_brokers()
+    log.fence(30_000, 2, change(1, leader=3, isr=(3, 1)))
+    log.add(31_000)
+    metadata = ["--metadata-log", str(log.write(tmp_path / "node-1")), "--broker-session-timeout", "9000"]
+    assert main(["import-kafka", *metadata, "--dir", str(tmp_path / "events")]) == 0
+    numbers = measure("kraft", read([tmp_path / "events"]).records)
+    assert [row.leaderless_ms for row in numbers.partitions] == [0.0, 0.0, 9_000.0]

@@ -104,6 +104,7 @@ def import_metadata(
     run: str = "",
     lines: Sequence[tuple[int | None, Path]] = (),
     pattern: LinePattern | None = None,
+    session_timeout_ms: int | None = None,
 ) -> MetadataReport:
     """Write the event logs of the nodes of a KRaft cluster into `output`.
 
@@ -112,6 +113,7 @@ def import_metadata(
         lines: the node (None if its lines name it) and the path of each `controller.log`, `server.log` or output of a
             container.
         pattern: reads these lines; None for Kafka's own pattern, in UTC.
+        session_timeout_ms: `broker.session.timeout.ms` of the controllers; None if only their lines may name it.
         run: the run id of every record; empty for an id that is made from the time of the first batch.
 
     Raises:
@@ -132,7 +134,10 @@ def import_metadata(
         )
     pattern = pattern or LinePattern(DEFAULT_PATTERN)
     found = log_sources(lines, pattern)
-    importer = _Importer(log, processes, output, run or _run_id(log), found.sources)
+    described = RunDescribed(
+        lost_stretches=tuple(_lost(log, processes)), session_timeout_ms=session_timeout_ms, is_kraft=True
+    )
+    importer = _Importer(log, processes, output, run or _run_id(log), found.sources, described)
     entries = (_entries(rank, source, pattern) for rank, source in enumerate(found.sources, 1))
     try:
         for ms, _, item in heapq.merge(_dated(log, importer.clock), *entries, key=lambda each: each[:2]):
@@ -206,7 +211,13 @@ class _Importer:
     """Writes the records of one batch or line after another."""
 
     def __init__(
-        self, log: QuorumLog, processes: Processes, output: Path, run: str, sources: Sequence[LogSource]
+        self,
+        log: QuorumLog,
+        processes: Processes,
+        output: Path,
+        run: str,
+        sources: Sequence[LogSource],
+        described: RunDescribed,
     ) -> None:
         self.report = MetadataReport(run=run)
         self._log = log
@@ -218,8 +229,7 @@ class _Importer:
         self._logged_since = _logged_since(sources)
         self._nodes: dict[str, BrokerNode] = {}
         self._written = WrittenRecords()
-        lost = tuple(_lost(log, processes))
-        self._described: RunDescribed | None = RunDescribed(lost_stretches=lost, is_kraft=True)
+        self._described: RunDescribed | None = described
         self._transaction: list[Message] | None = None
         self._elected_ms: float | None = None
         """The time of the newest election, until its controller has written its first batch."""
