@@ -97,7 +97,12 @@ from understudy.foundation.eventlog.record_types.process import (
     ZkWrite,
     ZkWriteDone,
 )
-from understudy.foundation.eventlog.record_types.quorum import BecameCandidate, PartitionsAssigned, QuorumRecord
+from understudy.foundation.eventlog.record_types.quorum import (
+    Assignment,
+    BecameCandidate,
+    PartitionsAssigned,
+    QuorumRecord,
+)
 from understudy.foundation.eventlog.record_types.replication import (
     HighWatermarkChanged,
     LeaderStarted,

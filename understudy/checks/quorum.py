@@ -34,8 +34,6 @@ RECOVERING = 1
 class _QuorumCheck(InvariantCheck):
     """Collects the records of a run, and checks them at its end in the order of the quorum's log."""
 
-    refuted_by = RefutedBy.BROKERS
-
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._is_kraft = False
@@ -60,6 +58,7 @@ class _QuorumCheck(InvariantCheck):
 class EpochsHaveOneController(_QuorumCheck):
     id = "Q1"
     sentence = "an epoch of a quorum has one controller, which alone writes records of that epoch"
+    refuted_by = RefutedBy.NOTHING
     reads = (RunDescribed, ControllerElected, ControllerReady, BrokersChanged, TopicsChanged, LeadershipWritten)
 
     def check(self, records: list[Envelope]) -> None:
@@ -80,6 +79,7 @@ class EpochsHaveOneController(_QuorumCheck):
 class DeposedControllersAreSilent(_QuorumCheck):
     id = "Q2"
     sentence = "no controller writes after a later epoch of the quorum has begun"
+    refuted_by = RefutedBy.NOTHING
     reads = (RunDescribed, ControllerElected, ControllerReady, BrokersChanged, TopicsChanged, LeadershipWritten)
 
     def check(self, records: list[Envelope]) -> None:
@@ -96,6 +96,7 @@ class DeposedControllersAreSilent(_QuorumCheck):
 class BrokerEpochsIncrease(_QuorumCheck):
     id = "Q3"
     sentence = "a broker registers at a higher broker epoch each time"
+    refuted_by = RefutedBy.NOTHING
     reads = (RunDescribed, BrokerRegistered)
 
     def check(self, records: list[Envelope]) -> None:
@@ -153,6 +154,7 @@ class PartitionEpochsIncrease(_PartitionCheck):
         "every change of a partition raises its partition epoch; its leader epoch never decreases, and a new leader "
         "raises it by one"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def contradiction(self, step: _Step) -> str | None:
         before, after = step.before, step.after
@@ -171,6 +173,7 @@ class PartitionEpochsIncrease(_PartitionCheck):
 class LeadersAreInTheIsr(_PartitionCheck):
     id = "Q5"
     sentence = "a partition's leader is in its ISR, and the ISR holds assigned replicas, each once"
+    refuted_by = RefutedBy.BROKERS
 
     def contradiction(self, step: _Step) -> str | None:
         state = step.after
@@ -189,6 +192,7 @@ class ElectedLeadersWereInSync(_PartitionCheck):
         "a new leader was in the ISR or an eligible leader replica before its election, or the state says that it "
         "recovers from an unclean election"
     )
+    refuted_by = RefutedBy.BROKERS
 
     def contradiction(self, step: _Step) -> str | None:
         before, after = step.before, step.after
@@ -203,6 +207,7 @@ class ElectedLeadersWereInSync(_PartitionCheck):
 class LeadersAreLive(_PartitionCheck):
     id = "Q7"
     sentence = "a broker is not fenced when it becomes leader or joins an ISR"
+    refuted_by = RefutedBy.BROKERS
 
     def contradiction(self, step: _Step) -> str | None:
         before, after = step.before, step.after
@@ -230,9 +235,9 @@ def _steps(records: list[Envelope]) -> Iterator[_Step]:
             for partition in [each for each in states if each[0] in data.deleted]:
                 del states[partition]
         elif isinstance(data, PartitionsAssigned):
-            for topic, number, assigned, may_lead in data.partitions:
-                replicas[topic, number] = assigned
-                newly_eligible[topic, number] = may_lead
+            for each in data.partitions:
+                replicas[each.topic, each.partition] = each.replicas
+                newly_eligible[each.topic, each.partition] = each.eligible_leaders
         elif isinstance(data, ContextLoaded):
             states = {(state.topic, state.partition): state for state in data.partitions}
             live = tuple(broker for broker, _ in data.live_brokers)

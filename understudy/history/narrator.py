@@ -266,7 +266,7 @@ def _describe_decision(
             changes_of_topics = (("new", new), ("deleted", deleted))
             return "finds " + ", ".join(f"{name} topics {_listed(names)}" for name, names in changes_of_topics if names)
         case PartitionsAssigned(partitions=assigned):
-            replicas = (f"{topic}-{number} to {_numbers(ids)}" for topic, number, ids, _ in assigned)
+            replicas = (f"{one.topic}-{one.partition} to {_numbers(one.replicas)}" for one in assigned)
             return f"assigns {_listed(replicas, len(assigned))}"
         case LeadershipWritten(why=why, partitions=partitions):
             return f"writes ({why}) {_leaderships(partitions)}"

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import msgspec
+
 from understudy.foundation.eventlog.record_types.base import RecordPayload
+
+
+class Assignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The replicas of one partition of a KRaft cluster, written as an array of four values."""
+
+    topic: str
+    """The topic's name."""
+    partition: int
+    """The partition's number in the topic, from 0."""
+    replicas: tuple[int, ...]
+    """Broker ids of the replicas, the preferred leader first; during a reassignment also of those that it adds and
+    removes."""
+    eligible_leaders: tuple[int, ...]
+    """Broker ids of the eligible leader replicas (KIP-966)."""
 
 
 class PartitionsAssigned(RecordPayload, frozen=True, kw_only=True, gc=False):
     """Written for the active controller of a KRaft cluster when partitions get replicas or eligible leader replicas
     (KIP-966), before the `LeadershipWritten` of the same change."""
 
-    partitions: tuple[tuple[str, int, tuple[int, ...], tuple[int, ...]], ...]
-    """(topic, partition, broker ids of the replicas, broker ids of the eligible leader replicas). During a reassignment
-    the replicas that are added and removed are among them."""
+    partitions: tuple[Assignment, ...]
+    """The partitions whose assignment is new."""
 
 
 class BecameCandidate(RecordPayload, frozen=True, kw_only=True, gc=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.understudy.checks.histories import History, accepts, leadership, rejects
 from understudy.foundation.eventlog.records import (
+    Assignment,
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
@@ -26,7 +27,7 @@ def changed(live: tuple[int, ...], *, new: tuple[int, ...] = (), dead: tuple[int
 
 
 def assigned(*replicas: int, eligible: tuple[int, ...] = ()) -> PartitionsAssigned:
-    return PartitionsAssigned(partitions=(("t", 0, replicas, eligible),))
+    return PartitionsAssigned(partitions=(Assignment("t", 0, replicas, eligible),))
 
 
 def written(why: str, *states: Leadership) -> LeadershipWritten:

@@ -10,6 +10,7 @@ from tests.foundation.eventlog.lines import Logs
 from understudy.foundation.eventlog.records import (
     PAYLOAD_BY_TYPE,
     AssignedMember,
+    Assignment,
     BecameCandidate,
     Envelope,
     EventEnded,
@@ -209,6 +210,8 @@ def test_a_kraft_cluster_is_described_by_its_quorum() -> None:
     )
     assert sentence(RunDescribed(session_timeout_ms=9_000)) == "has a session timeout of 9 s"
     assert sentence(RunDescribed(world="simulator", session_timeout_ms=9_000)) == "describes the run: simulator"
-    assigned = PartitionsAssigned(partitions=(("orders", 0, (1, 2), ()), ("orders", 1, (2, 3), (1,))))
+    assigned = PartitionsAssigned(
+        partitions=(Assignment("orders", 0, (1, 2), ()), Assignment("orders", 1, (2, 3), (1,)))
+    )
     assert sentence(assigned) == "assigns orders-0 to 1 2, orders-1 to 2 3"
     assert sentence(BecameCandidate(why="fetch timeout")) == "seeks election: fetch timeout"

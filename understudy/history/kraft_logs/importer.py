@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from understudy.foundation.eventlog.records import (
+    Assignment,
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
@@ -457,7 +458,9 @@ def _written(changes: Changes, epoch: int) -> Iterator[PartitionsAssigned | Lead
 
 def _assigned(partitions: Iterable[tuple[str, int, PartitionState]]) -> PartitionsAssigned:
     return PartitionsAssigned(
-        partitions=tuple((topic, partition, state.replicas, state.eligible) for topic, partition, state in partitions)
+        partitions=tuple(
+            Assignment(topic, partition, state.replicas, state.eligible) for topic, partition, state in partitions
+        )
     )
 
 

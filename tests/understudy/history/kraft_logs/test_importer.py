@@ -18,6 +18,7 @@ from tests.understudy.history.kraft_logs.metadata_logs import (
     write_snapshot,
 )
 from understudy.foundation.eventlog.records import (
+    Assignment,
     BrokerRegistered,
     BrokersChanged,
     ContextLoaded,
@@ -348,8 +349,13 @@ def test_assignments_are_recorded_when_they_change(tmp_path: Path) -> None:
     log.add(3_000, change(1, replicas=(2, 3, 1, 4), adding_replicas=(4,)))
     _, found = imported(tmp_path, log)
     assert [(at(record), record.data) for record in of(found, PartitionsAssigned)] == [
-        (80.0, PartitionsAssigned(partitions=(("orders", 0, (1, 2, 3), ()), ("orders", 1, (2, 3, 1), ())))),
-        (100.0, PartitionsAssigned(partitions=(("audit", 0, (1,), ()),))),
-        (2_000.0, PartitionsAssigned(partitions=(("orders", 0, (1, 2, 3), (1,)),))),
-        (3_000.0, PartitionsAssigned(partitions=(("orders", 1, (2, 3, 1, 4), ()),))),
+        (
+            80.0,
+            PartitionsAssigned(
+                partitions=(Assignment("orders", 0, (1, 2, 3), ()), Assignment("orders", 1, (2, 3, 1), ()))
+            ),
+        ),
+        (100.0, PartitionsAssigned(partitions=(Assignment("audit", 0, (1,), ()),))),
+        (2_000.0, PartitionsAssigned(partitions=(Assignment("orders", 0, (1, 2, 3), (1,)),))),
+        (3_000.0, PartitionsAssigned(partitions=(Assignment("orders", 1, (2, 3, 1, 4), ()),))),
     ]
