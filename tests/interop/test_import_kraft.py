@@ -12,21 +12,21 @@ from devtools.judges.kraft import VERSIONS
 from devtools.judges.maven import NotFetched
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
 from tests.interop.kraft_runs import make_run, make_trimmed_log
-from tests.shares import share_of
+from tests.shares import SHARES, only_nightly
 from tests.understudy.history.kafka_logs.recorded import recorded
 from tests.understudy.history.kraft_logs.comparisons import COMPARISONS, ImportedRun, import_run
 from understudy.cli.check import check_run_folder
 from understudy.history.kraft_logs.importer import import_metadata
 from understudy.history.metrics.metrics import measure
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(TIMEOUT_S), pytest.mark.xdist_group("import-kraft")]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.timeout(TIMEOUT_S),
+    pytest.mark.xdist_group("import-kraft"),
+    only_nightly("kraft-clusters"),
+]
 
-CLUSTERS = [
-    (VERSIONS[0], "combined"),
-    (VERSIONS[1], "separate"),
-    (VERSIONS[1], "combined"),
-    (VERSIONS[0], "separate"),
-][: share_of("kraft-clusters")]
+CLUSTERS = [(version, layout) for version in VERSIONS for layout in ("combined", "separate")]
 
 
 @pytest.fixture(scope="module", params=CLUSTERS, ids="-".join)
@@ -49,6 +49,10 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.mark.parametrize("compare", COMPARISONS, ids=lambda compare: compare.__name__)
 def test_an_import_agrees_with_kafka(imported: ImportedRun, compare: Callable[[ImportedRun], None]) -> None:
     compare(imported)
+
+
+def test_the_whole_share_has_all_clusters() -> None:
+    assert SHARES["kraft-clusters"].whole == len(CLUSTERS)
 
 
 def test_a_log_whose_beginning_a_snapshot_has_replaced(tmp_path: Path) -> None:
