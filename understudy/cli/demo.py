@@ -243,9 +243,9 @@ class Demo:
             raise DemoFailed(f"an invariant was violated: {checked.violations[0]}")
         if lacking := (*checked.missing, *map(str, checked.unjudged)):
             raise DemoFailed(f"the run cannot be judged: {lacking[0]}")
-        invariants = sum(len(group.ids) for group in checked.groups)
+        tested = sum(len(group.ids) for group in checked.groups) - len(checked.untested)
         self._output.print(
-            f"Invariants: all {invariants} hold over {checked.records:,} records "
+            f"Invariants: all {tested} that were tested hold over {checked.records:,} records "
             f"and {checked.transactions:,} transactions"
         )
         acknowledged = self._load.history.acknowledged

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -83,11 +84,19 @@ def test_a_lake_of_a_later_format_is_refused(lake: Path, capsys: pytest.CaptureF
 def test_runs_of_a_lake_are_compared_and_opened(lake: Path, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = shown(capsys, "compare", lake, "--by", "brokers")
     from_logs = shown(capsys, "compare", logs, "--by", "brokers")
-    assert page.split("Worst runs")[0] == from_logs.split("Worst runs")[0]
-    commands = [line.split() for line in page.splitlines() if line.strip().startswith("understudy replay ")]
+    commands, figures = _commands_and_figures(page)
+    assert figures == _commands_and_figures(from_logs)[1]
     assert commands
-    for command in commands:
+    for command in map(str.split, commands):
         assert shown(capsys, *command[1:]).startswith(f"Run {command[-1]}: ")
+
+
+def _commands_and_figures(page: str) -> tuple[list[str], list[str]]:
+    """Return the commands of a page that open a run, which differ between a lake and logs, and its other lines before
+    the worst runs."""
+    is_command = re.compile(r"\s*understudy replay ").match
+    commands = [line for line in page.splitlines() if is_command(line)]
+    return commands, [line for line in page.split("Worst runs")[0].splitlines() if not is_command(line)]
 
 
 def test_a_lake_with_missing_records_is_compared_without_them_and_replayed_with_them(
