@@ -32,17 +32,24 @@ RECOVERING = 1
 
 
 class _QuorumCheck(InvariantCheck):
-    """Collects the records of a run, and checks them at its end in the order of the quorum's log."""
+    """Collects the records of a run, and checks them at its end in the order of the quorum's log.
+
+    Nothing is kept of a run that names its world: no import does, and a soak runs for days.
+    """
 
     def __init__(self, facts: ClusterFacts) -> None:
         super().__init__(facts)
         self._is_kraft = False
+        self._is_kept = True
         self._records: list[Envelope] = []
 
     def on_record(self, record: Envelope) -> None:
         if isinstance(record.data, RunDescribed):
             self._is_kraft = self._is_kraft or record.data.is_kraft
-        else:
+            if record.data.world:
+                self._is_kept = False
+                self._records.clear()
+        elif self._is_kept:
             self._records.append(record)
 
     def at_end(self) -> None:
@@ -121,7 +128,6 @@ class _Step(NamedTuple):
     """
 
     record: Envelope
-    why: str
     before: Leadership | None
     after: Leadership
     replicas: tuple[int, ...] | None
@@ -246,7 +252,7 @@ def _steps(records: list[Envelope]) -> Iterator[_Step]:
                 name = (state.topic, state.partition)
                 is_new = data.why == "initialise"
                 before = None if is_new else states.get(name)
-                yield _Step(record, data.why, before, state, replicas.get(name), eligible.get(name, ()), live)
+                yield _Step(record, before, state, replicas.get(name), eligible.get(name, ()), live)
                 states[name] = state
                 eligible[name] = newly_eligible.get(name, ())
 

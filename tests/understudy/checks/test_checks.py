@@ -18,7 +18,10 @@ from tests.understudy.checks import (
     zookeeper_histories,
 )
 from tests.understudy.checks.histories import ACCEPTED, REJECTED, History, WriteHistory, cluster
+from understudy.checks import quorum
+from understudy.checks.facts import ClusterFacts
 from understudy.checks.invariant_checker import ALL_CHECKS, InvariantChecker
+from understudy.foundation.eventlog.records import RunDescribed
 
 MODULES = (
     channel_histories,
@@ -131,3 +134,13 @@ def test_znodes_that_kafka_would_not_write_are_ignored() -> None:
 
 def test_an_empty_run_violates_nothing() -> None:
     assert History().violated() == []
+
+
+def test_checks_of_a_quorum_keep_nothing_of_a_run_that_names_its_world() -> None:
+    """A soak checks records for days."""
+    history = quorum_histories.quorum(is_kraft=False)
+    history.log(1, RunDescribed(world="processes"), quorum_histories.changed((1, 2, 3)))
+    for check in (each(ClusterFacts()) for each in quorum.CHECKS):
+        for record in history.records["broker-1"]:
+            check.on_record(record)
+        assert not vars(check)["_records"]
