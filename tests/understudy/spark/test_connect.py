@@ -17,7 +17,13 @@ from tests.understudy.history.lake.lakes import assert_holds, content, take
 from tests.understudy.spark.connect_servers import connect_server
 from tests.understudy.spark.older_spark import needs_data_sources, needs_progress_handlers
 from tests.understudy.spark.standalone_cluster import port_of_no_server
-from tests.understudy.spark.test_functions import assert_same_tables, in_order, rows_of, write_six_runs
+from tests.understudy.spark.test_functions import (
+    assert_compared,
+    assert_same_tables,
+    in_order,
+    rows_of,
+    write_six_runs,
+)
 from understudy.clusters.java import choose_java
 from understudy.history.lake.lake import Lake
 from understudy.history.report.replay import replay_in_python
@@ -80,7 +86,7 @@ def test_the_lake_is_that_of_one_process(remote: SparkSession, runs: Path, lake:
     assert content(tmp_path / "lake") == content(lake)
 
 
-def test_a_lake_is_read_and_compared(remote: SparkSession, lake: Path) -> None:
+def test_a_lake_is_read_and_compared(remote: SparkSession, runs: Path, lake: Path) -> None:
     opened = Lake(lake)
     for name in ("failovers", "RequestSent"):
         assert rows_of(read_lake(remote, lake, name, incomplete=True)) == in_order(
@@ -88,8 +94,7 @@ def test_a_lake_is_read_and_compared(remote: SparkSession, lake: Path) -> None:
         )
     types = read_records(remote, lake, incomplete=True).select("type").distinct().collect()
     assert sorted(row["type"] for row in types) == sorted(opened.record_types)
-    rows = compare(remote, lake, by=["world"], incomplete=True).collect()
-    assert sum(row["runs"] for row in rows if row["quantity"] == "leaderless") == 6
+    assert_compared(compare(remote, lake, by=["world"], incomplete=True), runs)
 
 
 def test_seeds_have_the_outcomes_of_this_process(remote: SparkSession) -> None:

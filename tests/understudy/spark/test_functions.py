@@ -19,7 +19,7 @@ from tests.understudy.history.lake.damaged_logs import write_damaged
 from tests.understudy.history.lake.lakes import assert_holds, take
 from tests.understudy.spark.test_replay_job import write, write_mixed
 from understudy.history.compare.comparison import compare as compare_runs
-from understudy.history.compare.groups import CannotCompare, observe
+from understudy.history.compare.groups import QUANTITIES, CannotCompare, observe
 from understudy.history.lake.columns import FINDINGS, RUN_TABLES
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.log_rows import BadSource
@@ -59,6 +59,22 @@ def assert_same_tables(tables: Mapping[str, DataFrame], lake: Lake) -> None:
     for name, table in tables.items():
         assert table.columns == lake.schema(name).names
         assert rows_of(table) == in_order(lake.read(name, incomplete=True).to_pylist()), name
+
+
+def assert_compared(found: DataFrame, runs: Path) -> None:
+    """Compare a comparison by worlds in Spark with the comparison of these runs in plain Python."""
+    observed = [observe(run, "") for run in replay_in_python([runs]).runs]
+    expected = compare_runs(observed, ("world",), {}, incomplete=True)
+    assert found.columns[:4] == ["world", "quantity", "unit", "runs"]
+    rows = {(row["world"], row["quantity"]): row for row in found.collect()}
+    assert len(rows) == len(expected.groups) * len(QUANTITIES)
+    for group in expected.groups:
+        for quantity in QUANTITIES:
+            values, row = group.distributions[quantity.name], rows[group.key[0], quantity.name]
+            assert (row["n"], row["runs"], row["unit"]) == (values.n, values.runs, quantity.unit)
+            for percent, name in ((50, "p50"), (90, "p90"), (99, "p99"), (100, "max")):
+                value = values.quantiles[percent]
+                assert row[name] == (None if value is None else value / quantity.scale)
 
 
 def test_every_table_has_the_rows_of_a_lake(session: SparkSession, runs: Path, tmp_path: Path) -> None:
@@ -120,19 +136,7 @@ def test_ingest_returns_a_row_for_each_run(session: SparkSession, runs: Path, tm
 
 def test_compare_returns_a_row_for_each_group_and_quantity(session: SparkSession, runs: Path, tmp_path: Path) -> None:
     take(tmp_path / "lake", runs)
-    expected = compare_runs(
-        [observe(run, "") for run in replay_in_python([runs]).runs], ("world",), {}, incomplete=True
-    )
-    found = compare(session, tmp_path / "lake", by=["world"], incomplete=True)
-    assert found.columns[:4] == ["world", "quantity", "unit", "runs"]
-    rows = {(row["world"], row["quantity"]): row for row in found.collect()}
-    for group in expected.groups:
-        outage = group.distributions["outage"]
-        row = rows[group.key[0], "outage"]
-        assert (row["n"], row["runs"], row["unit"]) == (outage.n, outage.runs, "ms")
-        for percent, name in ((50, "p50"), (90, "p90"), (99, "p99"), (100, "max")):
-            value = outage.quantiles[percent]
-            assert row[name] == (None if value is None else value / 1000)
+    assert_compared(compare(session, tmp_path / "lake", by=["world"], incomplete=True), runs)
     with pytest.raises(CannotCompare, match="colour is no setting"):
         compare(session, tmp_path / "lake", by=["colour"])
 
