@@ -73,13 +73,8 @@ class RequestChannel:
             UnsupportedVersion: see `codec.encode`; nothing was sent and the channel stays usable.
             UnencodableValue: likewise.
         """
-        if self._closed:
-            raise ConnectionLost(f"{self._connection.peer}: the channel is closed")
-        assert not self._in_flight, f"{self._connection.peer}: a second request while one is in flight"
         api = api_of(message)
-        correlation_id = self._next_correlation_id
-        frame = encode_request(message, api_version, correlation_id, self._client_id, body=body)
-        self._next_correlation_id = 0 if correlation_id == _LAST_CORRELATION_ID else correlation_id + 1
+        correlation_id, frame = self._next_frame(message, api_version, body)
         self._in_flight = True
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -96,10 +91,51 @@ class RequestChannel:
         self._in_flight = False
         return response
 
+    async def send(self, message: Message, api_version: int, *, timeout_ms: int) -> None:
+        """Send `message`, to which there is no response: a Produce with acks=0. It raises as `request`.
+
+        The connection accepts bytes that its peer may never read, so nothing is known of what becomes of them.
+        """
+        await self._require_open()
+        _, frame = self._next_frame(message, api_version)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._connection.send(frame)
+        except TimeoutError as timeout:
+            self.close()
+            reason = f"{self._connection.peer}: {api_of(message).name} was not accepted within {timeout_ms} ms"
+            raise RequestTimedOut(reason) from timeout
+        except BaseException:
+            self.close()  # also after a cancellation: a part of the frame may have been sent
+            raise
+
     def close(self) -> None:
         """End the connection; a request in flight raises `ConnectionLost`. Closing twice is harmless."""
         self._closed = True
         self._connection.close()
+
+    async def _require_open(self) -> None:
+        """Raise `ConnectionLost` if the peer has closed the connection, which is all that it can answer."""
+        try:
+            async with asyncio.timeout(0):
+                await self._connection.receive()
+        except TimeoutError:
+            return
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+        raise ConnectionLost(f"{self._connection.peer}: closed by the peer")
+
+    def _next_frame(self, message: Message, api_version: int, body: bytes | None = None) -> tuple[int, bytes]:
+        """Return the next correlation id, and the frame of a request with it."""
+        if self._closed:
+            raise ConnectionLost(f"{self._connection.peer}: the channel is closed")
+        assert not self._in_flight, f"{self._connection.peer}: a second request while one is in flight"
+        correlation_id = self._next_correlation_id
+        frame = encode_request(message, api_version, correlation_id, self._client_id, body=body)
+        self._next_correlation_id = 0 if correlation_id == _LAST_CORRELATION_ID else correlation_id + 1
+        return correlation_id, frame
 
     async def _receive(self, api: Api, api_version: int, correlation_id: int) -> bytes:
         while True:

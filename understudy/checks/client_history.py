@@ -92,7 +92,7 @@ class Send(NamedTuple):
 
     Attributes:
         value: unique in the history.
-        offset: the record's offset in the acknowledgement; None unless the outcome is OK.
+        offset: the record's offset in the acknowledgement; None unless the outcome is OK, and with acks=0.
         errors: every error of its attempts, each once: Kafka's name of the error code in the answer, or what happened
             instead of an answer (`NOT_SENT`, `NO_ANSWER`).
         key: the record's key; None if it has none.
@@ -152,6 +152,19 @@ class ClientHistory:
     def acknowledged(self) -> int:
         """Number of acknowledged records."""
         return sum(send.outcome is SendOutcome.OK for send in self.sends)
+
+    def lost(self) -> list[Send]:
+        """Return the records that were acknowledged, and that their partition does not have, read to its end at last.
+
+        Compacted topics, which keep the newest record of a key, are left out.
+        """
+        kept = {(poll.partition, value) for poll in self.polls if poll.is_final for _, value in poll.records}
+        known = self.read_to_the_end - self.compacted
+        return [
+            send
+            for send in self.sends
+            if send.outcome is SendOutcome.OK and send.partition in known and (send.partition, send.value) not in kept
+        ]
 
 
 class AcknowledgedRecordsAreRead(HistoryCheck[ClientHistory]):

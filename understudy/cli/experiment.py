@@ -202,7 +202,8 @@ def describe(verdict: Verdict, folder: Path) -> list[str]:
         shares = ", ".join(f"{name} {duration(ms)}" for name, ms in parts if ms is not None)
         lines.append(f"  failover from broker {failover.previous_broker} to {failover.broker}: {shares}")
     clients = verdict.clients
-    lines.append(f"  {clients.acknowledged:,} of {clients.sent:,} records acknowledged, {clients.read:,} read")
+    lost = f", {clients.all_lost:,} acknowledged and lost" if clients.lost else ""
+    lines.append(f"  {clients.acknowledged:,} of {clients.sent:,} records acknowledged, {clients.read:,} read{lost}")
     lines += ["", f"{verdict.status.value}: {verdict.why}"]
     page = folder / PAGE
     links = (each.link for each in verdict.violations if each.link)

@@ -14,6 +14,7 @@ from understudy.foundation.wire.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
 )
+from understudy.foundation.wire.messages.produce import ProduceRequest
 from understudy.foundation.wire.messages.stop_replica import StopReplicaRequest, StopReplicaTopicV1
 from understudy.foundation.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from understudy.foundation.wire.network import ConnectionLost
@@ -159,6 +160,44 @@ def test_sending_to_a_peer_that_does_not_read_times_out() -> None:
         connection.is_full = True
         with pytest.raises(RequestTimedOut, match="no answer to UpdateMetadata 0 within 20 ms"):
             await channel.request(REQUEST, 8, timeout_ms=20)
+        assert connection.closed.is_set()
+
+    run(scenario())
+
+
+PRODUCE = ProduceRequest(acks=0, timeout_ms=1_000, topic_data=())
+
+
+def test_a_request_without_a_response_is_sent_and_the_next_has_another_correlation_id() -> None:
+    async def scenario() -> None:
+        channel, connection = channel_to(lambda frame: [])
+        await channel.send(PRODUCE, 9, timeout_ms=1000)
+        await channel.send(PRODUCE, 9, timeout_ms=1000)
+        headers = [decode_request(frame[4:])[0] for frame in connection.sent]
+        assert [header.correlation_id for header in headers] == [0, 1]
+        assert not channel.is_closed
+
+    run(scenario())
+
+
+def test_nothing_is_sent_to_a_peer_that_has_closed_the_connection() -> None:
+    async def scenario() -> None:
+        channel, connection = channel_to(lambda frame: [b""])
+        await channel.send(PRODUCE, 9, timeout_ms=1000)
+        with pytest.raises(ConnectionLost, match="closed by the peer"):
+            await channel.send(PRODUCE, 9, timeout_ms=1000)
+        assert len(connection.sent) == 1
+        assert connection.closed.is_set()
+
+    run(scenario())
+
+
+def test_a_request_without_a_response_times_out_if_the_connection_takes_no_bytes() -> None:
+    async def scenario() -> None:
+        channel, connection = channel_to(answered)
+        connection.is_full = True
+        with pytest.raises(RequestTimedOut, match="Produce was not accepted within 20 ms"):
+            await channel.send(PRODUCE, 9, timeout_ms=20)
         assert connection.closed.is_set()
 
     run(scenario())

@@ -264,6 +264,17 @@ def test_errors_of_produce_have_kafkas_names() -> None:
     assert "NONE" not in codes
 
 
+def test_lost_records_are_acknowledged_and_not_read_to_the_end() -> None:
+    without_offset = Send(ACKS_1._replace(name="acks-0"), T0, "e", SendOutcome.OK)
+    sends = [ok("a", 0), ok("b", 1, ACKS_1), failed("NoLeader"), unclear("d", SendOutcome.INFO), without_offset]
+    seen = ClientHistory(sends=sends, polls=[poll((0, "a"), final=True), poll((1, "b"))])
+    assert seen.lost() == [], "the partition was not read to its end"
+    seen.read_to_the_end.add(T0)
+    assert [send.value for send in seen.lost()] == ["b", "e"]
+    seen.compacted.add(T0)
+    assert seen.lost() == []
+
+
 def test_an_empty_history_shows_nothing() -> None:
     judgement = check_clients(ClientHistory())
     assert judgement.violations == []

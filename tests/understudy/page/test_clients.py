@@ -84,8 +84,10 @@ def test_page_without_processes_of_the_user_shows_no_cards_for_them(page: Page, 
     expect(page.locator("#clients")).to_be_hidden()
 
 
-def produce(*, error: str | None = None, broker: str = "broker-1", attempt: int = 1, again: bool = False) -> Payload:
-    """The beginning of a Produce of two records, or its end with an error."""
+def produce(
+    *, error: str | None = None, broker: str = "broker-1", attempt: int = 1, again: bool = False, offset: int = 40
+) -> Payload:
+    """The beginning of a Produce of two records, or its end with an error, or an offset if it has none."""
     if error is None:
         return ClientRequestBegan(
             api="Produce",
@@ -103,7 +105,7 @@ def produce(*, error: str | None = None, broker: str = "broker-1", attempt: int 
         topic="orders",
         partition=0,
         error=error,
-        offset=40 if error == "NONE" else -1,
+        offset=offset if error == "NONE" else -1,
         records=2,
         attempt=attempt,
         is_sent_again=again,
@@ -205,6 +207,12 @@ def test_producer_shows_what_waits_until_it_is_acknowledged(page: Page, tmp_path
     go_to(page, "producer-1", 5)
     expect(found).to_have_attribute("data-waits", "")
     expect(found).to_have_attribute("title", re.compile("cannot connect to broker 1, 100 ms: no process listens"))
+
+
+def test_producer_with_acks_0_shows_no_offset(page: Page, tmp_path: Path) -> None:
+    show(page, tmp_path, ("producer-1", produce()), ("producer-1", produce(error="NONE", offset=-1)))
+    go_to(page, "producer-1", 3)
+    expect(card(page, "producer-1").locator(".waits li")).to_have_text(["orders-0: acknowledged"])
 
 
 def test_member_shows_its_state_and_a_position_for_each_partition(page: Page, tmp_path: Path) -> None:

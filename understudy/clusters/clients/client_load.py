@@ -17,7 +17,7 @@ from understudy.clusters.clients.client_events import OpenClientLog
 from understudy.clusters.clients.connections import Connections, NoLeader
 from understudy.clusters.clients.consumer import Consumer
 from understudy.clusters.clients.load import OUTCOMES, TIMEOUT_MS, Load
-from understudy.clusters.clients.producer import ALL_ACKS, DeliveryOutcome, Producer
+from understudy.clusters.clients.producer import ALL_ACKS, NO_ACKS, DeliveryOutcome, Producer
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.clock import Clock
 from understudy.foundation.wire.network import Network
@@ -66,20 +66,23 @@ class ClientLoad(Load):
         *,
         gap_s: tuple[float, float],
         partitions: Sequence[TopicPartition] = (),
+        is_idempotent: bool = True,
     ) -> None:
         """Send batches of one to three records to partitions that `source` draws, until `is_stopping`.
 
         Args:
             gap_s: the bounds of the pause after each batch; `source` also draws the pause.
             partitions: some partitions of the load; by default all.
+            is_idempotent: as in `Producer`.
         """
+        settings = _settings(name, acks, is_idempotent)
         with self.client(name, is_recorded=True) as connections:
-            producer = self._producer(connections, acks)
+            producer = self._producer(connections, acks, is_idempotent)
             while not self.is_stopping:
                 topic_partition = source.choice(partitions or self._partitions)
                 values = self._values(name, source.randint(1, 3))
                 keys = [source.choice(self._keys) for _ in values] if self._keys else None
-                await self._send(producer, SendingProducer(name, acks == ALL_ACKS), topic_partition, values, keys)
+                await self._send(producer, settings, topic_partition, values, keys)
                 await asyncio.sleep(source.uniform(*gap_s))
 
     def producers(self, gap_s: tuple[float, float]) -> list[Coroutine[object, object, None]]:
@@ -92,8 +95,8 @@ class ClientLoad(Load):
     async def send_once(self, name: str, acks: int, topic_partition: TopicPartition, count: int) -> None:
         """Send one batch of `count` records to a partition."""
         with self.client(name, is_recorded=True) as connections:
-            settings, values = SendingProducer(name, acks == ALL_ACKS), self._values(name, count)
-            await self._send(self._producer(connections, acks), settings, topic_partition, values)
+            producer, values = self._producer(connections, acks), self._values(name, count)
+            await self._send(producer, _settings(name, acks), topic_partition, values)
 
     async def consume(self, name: str) -> None:
         """Read every partition from its beginning, until `is_stopping`."""
@@ -151,8 +154,8 @@ class ClientLoad(Load):
         elif len(in_sync) == 1 and await consumer.is_end_unavailable(topic_partition):
             self.history.without_end.add(topic_partition)
 
-    def _producer(self, connections: Connections, acks: int) -> Producer:
-        return Producer(connections, self._clock, acks=acks, request_timeout_ms=TIMEOUT_MS)
+    def _producer(self, connections: Connections, acks: int, is_idempotent: bool = True) -> Producer:
+        return Producer(connections, self._clock, acks=acks, request_timeout_ms=TIMEOUT_MS, is_idempotent=is_idempotent)
 
     def _values(self, name: str, count: int) -> list[str]:
         first = self._next_value + 1
@@ -173,8 +176,8 @@ class ClientLoad(Load):
             [value.encode() for value in values],
             keys=None if keys is None else [key.encode() for key in keys],
         )
-        is_acknowledged = delivery.outcome is DeliveryOutcome.ACKNOWLEDGED
-        if is_acknowledged:
+        has_offset = delivery.offset >= 0
+        if delivery.outcome is DeliveryOutcome.ACKNOWLEDGED:
             self._on_acknowledged()
         self.history.sends += [
             Send(
@@ -182,7 +185,7 @@ class ClientLoad(Load):
                 topic_partition,
                 value,
                 OUTCOMES[delivery.outcome],
-                delivery.offset + place if is_acknowledged else None,
+                delivery.offset + place if has_offset else None,
                 delivery.errors,
                 None if keys is None else keys[place],
             )
@@ -200,3 +203,7 @@ class ClientLoad(Load):
         if polled.reason:
             await asyncio.sleep(_PAUSE_AFTER_ERROR_S)
         return polled.next_offset
+
+
+def _settings(name: str, acks: int, is_idempotent: bool = True) -> SendingProducer:
+    return SendingProducer(name, acks == ALL_ACKS, never_repeats=is_idempotent and acks != NO_ACKS)

@@ -123,11 +123,7 @@ class Connections:
 
     async def ask(self, broker: int, request: Message, version: int, response: type[R], *, wait_ms: int = 0) -> R:
         """Send a request to a broker whose address the metadata has; raises as `ask_leader`."""
-        channel = self._channels.get(broker)
-        if channel is None:
-            if broker not in self._addresses:
-                raise ConnectionFailed(f"the metadata has no address of broker {broker}")
-            channel = self._channels[broker] = await self._connect_to(broker)
+        channel = await self._channel_to(broker)
         try:
             answer = await channel.request(request, version, timeout_ms=self._timeout_ms + wait_ms)
         except NO_ANSWER:
@@ -135,6 +131,22 @@ class Connections:
             raise
         assert isinstance(answer, response)
         return answer
+
+    async def send(self, broker: int, request: Message, version: int) -> None:
+        """Send a request that has no answer to a broker whose address the metadata has; raises as `ask_leader`."""
+        channel = await self._channel_to(broker)
+        try:
+            await channel.send(request, version, timeout_ms=self._timeout_ms)
+        except NO_ANSWER:
+            self._channels.pop(broker, None)
+            raise
+
+    async def _channel_to(self, broker: int) -> RequestChannel:
+        if broker not in self._channels:
+            if broker not in self._addresses:
+                raise ConnectionFailed(f"the metadata has no address of broker {broker}")
+            self._channels[broker] = await self._connect_to(broker)
+        return self._channels[broker]
 
     async def any_broker(self) -> int:
         """Return a broker that answers; raises NoLeader if none does."""

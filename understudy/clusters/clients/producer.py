@@ -17,10 +17,15 @@ from understudy.foundation.records.batch import NO_SEQUENCE
 from understudy.foundation.records.compression import Compression
 from understudy.foundation.records.record import Record, encode_records
 from understudy.foundation.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from understudy.foundation.wire.messages.produce import ProduceRequest, ProduceResponse
+from understudy.foundation.wire.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 
 PRODUCE_VERSION = 11
 ALL_ACKS = -1
+NO_ACKS = 0
 
 PRODUCE_AGAIN = NOT_THE_LEADER | {
     Errors.REQUEST_TIMED_OUT,
@@ -47,7 +52,7 @@ class Delivery(NamedTuple):
     """The end of one send.
 
     Attributes:
-        offset: the offset of the first record; -1 unless acknowledged.
+        offset: the offset of the first record; -1 unless acknowledged, and with acks=0.
         reason: the last error.
         errors: every error of its attempts, each once: Kafka's name of the error code in the answer, or the class of
             the exception; `NoProducerId` for one because of which the producer did not get its producer id.
@@ -63,10 +68,11 @@ class Producer:
     """Sends batches. After a batch whose outcome stays unknown it uses a new producer id.
 
     Args:
-        acks: 1, or −1 for all in-sync replicas. With 1 a record that is acknowledged may be lost.
+        acks: 0, 1, or −1 for all in-sync replicas. With 1 a record that is acknowledged may be lost. With 0 there is no
+            answer: what the connection has accepted counts as acknowledged, without an offset.
         delivery_timeout_ms: the time for which a batch is sent again before its outcome counts as unknown or refused.
         is_idempotent: Kafka's `enable.idempotence`. Without it the producer needs no producer id, and a batch that is
-            sent again may be in the log twice.
+            sent again may be in the log twice. A producer with acks=0 never is.
     """
 
     def __init__(
@@ -86,7 +92,7 @@ class Producer:
         self._request_timeout_ms = request_timeout_ms
         self._delivery_timeout_ms = delivery_timeout_ms
         self._backoff_ms = backoff_ms
-        self._is_idempotent = is_idempotent
+        self._is_idempotent = is_idempotent and acks != NO_ACKS
         self._producer_id = -1
         self._producer_epoch = -1
         self._sequences: dict[TopicPartition, int] = {}
@@ -130,9 +136,7 @@ class Producer:
                     request = self._request(topic_partition, records, compression)
                 leader = await self._connections.leader_of(topic_partition)
                 sending.begins(leader)
-                response = await self._connections.ask(
-                    leader, request, PRODUCE_VERSION, ProduceResponse, wait_ms=self._request_timeout_ms
-                )
+                answer = await self._append(leader, request)
             except (NoLeader, *NOT_SENT, *NO_ANSWER) as failure:
                 if leader is None:
                     sending.waits()
@@ -142,7 +146,6 @@ class Producer:
                 errors[_error_of(failure, request)] = None
                 may_be_appended |= request is not None and isinstance(failure, NO_ANSWER)
             else:
-                answer = response.responses[0].partition_responses[0]
                 error = error_for_code(answer.error_code)
                 if error is Errors.NONE:
                     sending.ended(error.name, offset=answer.base_offset)
@@ -164,6 +167,16 @@ class Producer:
             self._sequences.clear()
             return Delivery(DeliveryOutcome.UNKNOWN, reason=reason, errors=tuple(errors))
         return Delivery(DeliveryOutcome.REFUSED, reason=reason, errors=tuple(errors))
+
+    async def _append(self, leader: int, request: ProduceRequest) -> PartitionProduceResponse:
+        """Send a batch, and return the answer; raises as `Connections.ask`."""
+        if self._acks == NO_ACKS:
+            await self._connections.send(leader, request, PRODUCE_VERSION)
+            return PartitionProduceResponse(base_offset=-1)
+        response = await self._connections.ask(
+            leader, request, PRODUCE_VERSION, ProduceResponse, wait_ms=self._request_timeout_ms
+        )
+        return response.responses[0].partition_responses[0]
 
     @property
     def _needs_producer_id(self) -> bool:

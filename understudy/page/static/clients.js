@@ -288,7 +288,7 @@ function sentLines(client, chosen) {
     .slice(0, MOST_SENT)
     .map(({ name, value: { records, offset, error }, isChosen }) => {
       const last = Number.isInteger(offset) && Number.isInteger(records) ? offset + records - 1 : offset;
-      const isKnown = !Number.isInteger(last) || last >= 0;
+      const isKnown = !Number.isInteger(offset) || offset >= 0;
       const text = error === "NONE"
         ? `${name}: acknowledged${isKnown ? ` up to offset ${last}` : ""}`
         : `${name}: ${count(records, "record")} not acknowledged: ${error || "no answer"}`;

@@ -202,4 +202,5 @@ def _clients(history: ClientHistory) -> Clients:
         refused=ends[SendOutcome.FAIL],
         unknown=ends[SendOutcome.INFO],
         read=sum(len(poll.records) for poll in history.polls),
+        lost=dict(Counter(send.producer.name for send in history.lost())),
     )

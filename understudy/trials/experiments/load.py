@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
@@ -74,9 +75,12 @@ class ExperimentLoad:
             return
         load = self._plan.experiment.load
         mean_s = load.producers / load.rate
-        for name in (f"producer-{number}" for number in range(1, load.producers + 1)):
+        for number, setting in zip(range(1, load.producers + 1), itertools.cycle(load.acks), strict=False):
+            name, acks = f"producer-{number}", _acks(setting)
             gap_s, source = (0.5 * mean_s, 1.5 * mean_s), derived(self._plan.seed, name)
-            self._begin(self._clients.produce(name, _acks(load.acks), source, gap_s=gap_s))
+            # Kafka's producers are idempotent with acks=all only.
+            is_idempotent = acks == ALL_ACKS
+            self._begin(self._clients.produce(name, acks, source, gap_s=gap_s, is_idempotent=is_idempotent))
         for number in range(1, load.consumers + 1):
             self._begin(self._clients.consume(f"consumer-{number}"))
         self.join(load.members)

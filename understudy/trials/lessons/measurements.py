@@ -8,7 +8,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from understudy.clusters.problems import BadValue, one_of
-from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope, EventEnded, EventStarted, StepReached
+from understudy.foundation.cluster.errors import Errors
+from understudy.foundation.eventlog.records import (
+    PAYLOAD_BY_TYPE,
+    ClientRequestEnded,
+    Envelope,
+    EventEnded,
+    EventStarted,
+    StepReached,
+)
 from understudy.foundation.times import AT_ONCE, digits, duration, micros, moment
 from understudy.history.metrics.metrics import measure
 from understudy.trials.experiments.report.timeline import LOAD_BEGUN
@@ -42,6 +50,7 @@ NAMED: Final[Mapping[str, str]] = {
     "acknowledged": "records that were acknowledged",
     "refused": "records that were refused",
     "unknown": "records of which the producer does not know",
+    "lost": "records that were acknowledged, and are not in the log at the end",
     "violations": "expectations and invariants that were violated",
     "runs": "of a sweep: how many runs it had",
     "median_detection_ms": "of a sweep: the median detection",
@@ -55,8 +64,9 @@ NAMED: Final[Mapping[str, str]] = {
 }
 """Every measurement by its name, with its meaning. `other.NAME` is the measurement of the other side.
 
-Beside them there are `count.TYPE`, the number of records of a type; `stop.NAME.FIELD`, a field of the record at a stop;
-and `between.A.B`, the time from the stop A to the stop B.
+Beside them there are `count.TYPE`, the number of records of a type; `acknowledged.CLIENT` and `lost.CLIENT`, the
+numbers of one producer; `stop.NAME.FIELD`, a field of the record at a stop; and `between.A.B`, the time from the stop A
+to the stop B.
 """
 
 _FAILOVER: Final = (
@@ -66,6 +76,9 @@ _TOTALS: Final = (
     "controllers", "leaderless_partitions", "clean_elections", "unclean_elections", "isr_shrinks", "isr_expands",
     "requests", "fence_hits", "let_through", "partitions",
 )  # fmt: skip
+
+OF_A_CLIENT: Final = ("acknowledged", "lost")
+"""Measurements that each producer also has: `lost.producer-1`, and `lost.step-3` for the records of a step."""
 
 MARK: Final = re.compile(r"\{([^{}\n]+)\}")
 """A marked value in a text."""
@@ -106,8 +119,20 @@ def numbers_of(records: tuple[Envelope, ...], facts: Mapping[str, float]) -> dic
     found["longest_wait_ms"], found["longest_event_ms"] = max(waits, default=0.0), max(took, default=0.0)
     counts = Counter(each.type for each in records)
     found |= {f"count.{name}": counts[name] for name in PAYLOAD_BY_TYPE}
+    found |= _numbers_of_producers(records)
+    found["lost"] = sum(value for name, value in facts.items() if name.startswith("lost."))
     found |= facts
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _numbers_of_producers(records: tuple[Envelope, ...]) -> dict[str, int]:
+    """Return the number of acknowledged records of each producer, and 0 for those that are lost."""
+    acknowledged: Counter[str] = Counter()
+    for each in records:
+        if isinstance(each.data, ClientRequestEnded) and each.data.api == "Produce":
+            acknowledged[each.data.client_id] += each.data.records if each.data.error == Errors.NONE.name else 0
+    found = {f"acknowledged.{client}": count for client, count in acknowledged.items()}
+    return found | {f"lost.{client}": 0 for client in acknowledged}
 
 
 def numbers_so_far(records: tuple[Envelope, ...]) -> dict[str, Any]:
@@ -141,12 +166,28 @@ def check_name(name: str, lesson: Lesson) -> None:
         for each in rest:
             if lesson.stop(each) is None:
                 raise one_of(each, [stop.name for stop in lesson.stops], "stop of this lesson")
+    elif first in OF_A_CLIENT and rest:
+        if (client := ".".join(rest)) not in (known := _producers_of(lesson)):
+            raise one_of(client, known or ("none",), "producer of this lesson")
     elif first == "count" and len(rest) == 1:
         if rest[0] not in PAYLOAD_BY_TYPE:
             raise one_of(rest[0], sorted(PAYLOAD_BY_TYPE), "record type")
     elif name not in NAMED:
-        forms = ("stop.NAME.FIELD", "between.STOP.STOP", "count.TYPE", "other.NAME")
+        forms = ("stop.NAME.FIELD", "between.STOP.STOP", "count.TYPE", "lost.CLIENT", "other.NAME")
         raise one_of(name, (*NAMED, *forms), "measurement")
+
+
+def _producers_of(lesson: Lesson) -> list[str]:
+    """Return the client ids of the producers of both sides."""
+    experiments = [each for each in (lesson.experiment, lesson.other.experiment) if each is not None]
+    loads = max((each.load.producers for each in experiments), default=0)
+    steps = {
+        number
+        for each in experiments
+        for number, step in enumerate(each.steps, 1)
+        if step.action is not None and step.action.name == "produce"
+    }
+    return [f"producer-{number}" for number in range(1, loads + 1)] + [f"step-{number}" for number in sorted(steps)]
 
 
 def value_of(name: str, numbers: Values, other: Values, stops: Mapping[str, AtStop]) -> Any:

@@ -130,6 +130,7 @@ def side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
         "refused": clients.refused,
         "unknown": clients.unknown,
         "violations": len(verdict.violations),
+        **{f"lost.{producer}": count for producer, count in clients.lost.items()},
     }
     (folder / FACTS).write_bytes(msgspec.json.encode(facts))
     return read_side(title, world, folder)

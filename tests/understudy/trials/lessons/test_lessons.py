@@ -40,9 +40,9 @@ def texts_in(prepared: PreparedLesson) -> Iterator[str]:
             yield from (stop.headline, stop.text)
 
 
-def test_there_are_fourteen_lessons_in_order() -> None:
+def test_lessons_are_numbered_in_order() -> None:
     lessons = [find(name) for name in names()]
-    assert [each.number for each in lessons] == list(range(1, 15))
+    assert [each.number for each in lessons] == list(range(1, len(lessons) + 1))
     assert [each.name for each in lessons] == list(names())
 
 
@@ -153,3 +153,16 @@ def test_what_was_acknowledged_survives_the_leader_and_is_lost_without_kip_497()
     assert one.numbers["violations"] == 0
     assert one.numbers["acknowledged"] == one.numbers["sent"]
     assert other.numbers["violations"] > 0
+
+
+def test_acks_decide_which_acknowledged_records_are_lost() -> None:
+    one, other = shown("acks").prepared.sides
+    none, leader, every = (one.numbers[f"lost.producer-{number}"] for number in (1, 2, 3))
+    assert none > leader > every == 0
+    assert none + leader == one.numbers["lost"]
+    truncated, leads = record_at("acks", "truncated"), record_at("acks", "leads")
+    assert truncated.to_offset == leads.log_end_offset
+    assert truncated.log_end_offset - truncated.to_offset >= none + leader
+    assert other.numbers["lost"] == 0
+    assert [other.numbers[f"acknowledged.producer-{number}"] > 0 for number in (1, 2, 3)] == [True, True, True]
+    assert one.numbers["violations"] == other.numbers["violations"] == 0

@@ -42,6 +42,8 @@ def test_the_template_is_a_lesson() -> None:
         ("{stop.killed.target} was", "{stop.killed.targt} was", "no field of FaultInjected; did you mean 'target'"),
         ("{between.killed.elected}", "{between.killed.elect}", "did you mean 'elected'"),
         ("{other.detection_ms}", "{other.count.ControllerElect}", "did you mean 'ControllerElected'"),
+        ("{other.detection_ms}", "{other.lost.producer-3}", "no producer of this lesson; did you mean 'producer-2'"),
+        ("{other.detection_ms}", "{acknowledged.step-1}", "no producer of this lesson"),
         ("when: detection_ms > takeover_ms", "when: detection_ms above 3", "is no comparison"),
         ("when: detection_ms > takeover_ms", "when: detection > takeover_ms", "no measurement"),
         ("experiment: kill-controller", "experiment: kill-controler", "did you mean 'kill-controller'"),

@@ -70,7 +70,8 @@ class LoadPlan(Section):
     """Number of consumers in one group, beside `consumers`, which each read every partition."""
     rate: float = 10.0
     """Batches a second of all producers together."""
-    acks: str = "all"
+    acks: tuple[str, ...] = ("all",)
+    """The acks of the producers in turn, repeated if there are fewer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

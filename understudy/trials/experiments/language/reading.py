@@ -139,7 +139,11 @@ LOAD_KEYS: Final = (
     StepKey("consumers", integer(0, 100), "how many consumers, each of every partition; by default 1"),
     StepKey("members", integer(0, 100), "members of one group, which commit what they have read; by default none"),
     StepKey("rate", number(0.1, 10_000), "batches a second of all producers together; by default 10"),
-    StepKey("acks", choice("all", "1"), "by default all"),
+    StepKey(
+        "acks",
+        list_of(choice("all", "1", "0"), may_be_single=True),
+        "the acks of the producers in turn, repeated if there are fewer; by default all",
+    ),
 )
 _ALWAYS = scalar(expectations.invariants, {"type": "string"}, "an invariant's id, P1-P6 or all-safety")
 _BREAKABLE = scalar(expectations.breakable, {"type": "string"}, "an expectation")

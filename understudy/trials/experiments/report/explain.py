@@ -108,7 +108,7 @@ def frozen_yaml(plan: FrozenPlan) -> str:
             "consumers": experiment.load.consumers,
             **({"members": experiment.load.members} if experiment.load.members else {}),
             "rate": experiment.load.rate,
-            "acks": experiment.load.acks,
+            "acks": list(experiment.load.acks),
         },
         "steady": list(experiment.steady),
         "steps": [step_document(step) for step in experiment.steps],
@@ -193,7 +193,7 @@ def _cluster_lines(plan: FrozenPlan) -> list[str]:
         lines.append(
             f"  topic {topic.name}: {topic.partitions} partitions, {replicas}, min.insync.replicas {topic.min_insync}"
         )
-    produced = f"{load.producers} producers (acks={load.acks}, {load.rate:g} batches a second)"
+    produced = f"{load.producers} producers (acks={', '.join(load.acks)}, {load.rate:g} batches a second)"
     members = f", {load.members} members of a group" if load.members else ""
     return [*lines, f"Load: {produced}, {load.consumers} consumers{members}"]
 

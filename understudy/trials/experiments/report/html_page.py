@@ -42,7 +42,8 @@ def html_page(verdict: Verdict, *, run_page: str = "", folder: str = "RUN") -> s
         *((element("h2", "Why"), verdict.story) if verdict.story else ()),
         element("h2", "Clients"),
         f"{clients.sent:,} records sent, {clients.acknowledged:,} acknowledged, {clients.refused:,} refused, "
-        f"{clients.unknown:,} of unknown outcome; {clients.read:,} read.",
+        f"{clients.unknown:,} of unknown outcome; {clients.read:,} read; "
+        f"{clients.all_lost:,} acknowledged and not in the log at the end.",
         *map(note, verdict.notes),
         *(note(f"Missing: {missing}") for missing in verdict.missing),
         element("h2", "Run it again"),

@@ -75,13 +75,23 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clients(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of records that producers have sent, by outcome, and that consumers have read."""
+    """The numbers of records that producers have sent, by outcome, and that consumers have read.
+
+    Attributes:
+        lost: the number of acknowledged records that are not in the log at the end, by producer; producers that lost
+            none are left out.
+    """
 
     sent: int
     acknowledged: int
     refused: int
     unknown: int
     read: int
+    lost: dict[str, int] = {}
+
+    @property
+    def all_lost(self) -> int:
+        return sum(self.lost.values())
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -122,6 +122,12 @@ def test_all_problems_are_reported_at_once() -> None:
     assert [line for line, _ in found] == [4, 5, 5, 6]
 
 
+def test_producers_take_their_acks_in_turn() -> None:
+    assert read('load: {acks: ["0", "1", all]}\nsteps: []\n').load.acks == ("0", "1", "all")
+    assert read("load: {acks: all}\nsteps: []\n").load.acks == ("all",)
+    assert "did you mean 'all'" in problems("steps: []\nload: {acks: al}\n")[0][1]
+
+
 def test_another_version_is_refused() -> None:
     with pytest.raises(BadExperiment, match=r"understudy/v2"):
         read_experiment("schema: understudy/v2\nname: x\nsteps: []\n", "f.yaml")
