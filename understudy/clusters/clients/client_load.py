@@ -108,12 +108,14 @@ class ClientLoad(Load):
                     offsets[each] = await self._poll(name, consumer, each, offsets[each], max_wait_ms=1_000)
 
     async def read_all(self) -> None:
-        """Read every partition to its end, within a minute; to be called after the last fault.
+        """Read every partition of the load to its end within a minute, and every other one to which records were sent.
 
-        A partition without an end is asked again after the others have been read.
+        It is to be called after the last fault. A partition without an end is asked again after the others have been
+        read.
         """
         deadline_ms = self._clock.monotonic_ms() + FINAL_READ_TIMEOUT_MS
-        unread = deque(self._partitions)
+        elsewhere = {TopicPartition(*send.partition) for send in self.history.sends}.difference(self._partitions)
+        unread = deque((*self._partitions, *sorted(elsewhere)))
         unfinished: list[TopicPartition] = []
         with self.client(_FINAL_CONSUMER) as connections:
             consumer = Consumer(connections)

@@ -12,6 +12,7 @@ import pytest
 
 from devtools.pages.source import ROOT
 from tests.understudy.trials.lessons.simulated import SHORT, SWEEPS, shown
+from understudy.foundation.eventlog.records import Envelope
 from understudy.trials.lessons.document import SIDES
 from understudy.trials.lessons.library import FILES, RECORDED, archive_of, find, names
 from understudy.trials.lessons.measurements import MARK
@@ -132,11 +133,16 @@ def test_the_zombie_is_refused_by_the_fence_and_obeyed_without_it() -> None:
 
 def record_at(name: str, stop: str) -> Any:
     """The payload of the record at a stop of a lesson."""
+    return record_of(name, stop).data
+
+
+def record_of(name: str, stop: str) -> Envelope:
+    """The record at a stop of a lesson."""
     for side, run in zip(shown(name).prepared.sides, shown(name).runs, strict=True):
         wanted = {each.record for each in side.stops if each.name == stop}
         for record in run.records:
             if (record.node, record.incarnation, record.seq) in wanted:
-                return record.data
+                return record
     raise AssertionError(f"{name} has no stop {stop}")
 
 
@@ -165,4 +171,14 @@ def test_acks_decide_which_acknowledged_records_are_lost() -> None:
     assert truncated.log_end_offset - truncated.to_offset >= none + leader
     assert other.numbers["lost"] == 0
     assert [other.numbers[f"acknowledged.producer-{number}"] > 0 for number in (1, 2, 3)] == [True, True, True]
+    assert one.numbers["violations"] == other.numbers["violations"] == 0
+
+
+def test_a_topic_gets_a_leader_from_the_next_controller() -> None:
+    killed, elected, led = (record_of("new-topic", stop) for stop in ("killed", "elected", "led"))
+    assert killed.mono_ms < elected.mono_ms < led.mono_ms
+    assert led.controller_epoch == record_at("new-topic", "elected").epoch
+    one, other = shown("new-topic").prepared.sides
+    assert one.numbers["acknowledged.step-5"] == other.numbers["acknowledged.step-4"] == 2
+    assert one.numbers["lost"] == other.numbers["lost"] == 0
     assert one.numbers["violations"] == other.numbers["violations"] == 0
