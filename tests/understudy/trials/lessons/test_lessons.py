@@ -182,3 +182,19 @@ def test_a_topic_gets_a_leader_from_the_next_controller() -> None:
     assert one.numbers["acknowledged.step-5"] == other.numbers["acknowledged.step-4"] == 2
     assert one.numbers["lost"] == other.numbers["lost"] == 0
     assert one.numbers["violations"] == other.numbers["violations"] == 0
+
+
+def test_of_two_leaders_one_acknowledges_with_acks_all_and_both_with_acks_1() -> None:
+    cut, refused, truncated = (record_at("two-leaders", stop) for stop in ("cut", "refused", "truncated"))
+    assert "broker-3" in cut.target
+    assert (refused.broker, refused.error) == ("broker-3", "REQUEST_TIMED_OUT")
+    assert truncated.to_offset == record_at("two-leaders", "continued").offset
+    old, new = record_at("two-leaders", "old-there"), record_at("two-leaders", "new-there")
+    assert (old.broker, new.broker) == ("broker-3", "broker-2")
+    there = record_at("two-leaders", "truncated-there")
+    assert there.to_offset <= new.offset < there.log_end_offset
+    assert there.to_offset <= old.offset < there.log_end_offset
+    one, other = shown("two-leaders").prepared.sides
+    assert one.numbers["lost"] == 0
+    assert other.numbers["lost"] == there.log_end_offset - there.to_offset
+    assert other.numbers["lost.step-4"] == 0
