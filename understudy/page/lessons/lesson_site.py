@@ -25,7 +25,7 @@ _DIGITS: Final = 12
 """Number of hexadecimal digits of the digest in the name of a shared file."""
 _TOPICS: Final = {
     "The controller": ("election", "takeover", "zombie", "queue", "unknown-outcome", "two-hundred-runs", "new-topic"),
-    "Leaders and replicas": ("leader", "clean-or-available", "preferred", "isr", "acks", "two-leaders"),
+    "Leaders and replicas": ("leader", "clean-or-available", "preferred", "isr", "acks", "two-leaders", "truncation"),
     "Brokers and ZooKeeper": ("shutdown", "bounced", "zookeeper-away"),
     "Consumer groups": ("rebalance",),
 }

@@ -198,3 +198,15 @@ def test_of_two_leaders_one_acknowledges_with_acks_all_and_both_with_acks_1() ->
     assert one.numbers["lost"] == 0
     assert other.numbers["lost"] == there.log_end_offset - there.to_offset
     assert other.numbers["lost.step-4"] == 0
+
+
+def test_logs_are_truncated_at_the_end_of_a_leader_epoch_and_diverge_at_high_watermarks() -> None:
+    leads, truncated = record_at("truncation", "leads"), record_at("truncation", "truncated")
+    assert dict(leads.epochs)[leads.leader_epoch] == leads.log_end_offset == truncated.to_offset
+    there, leads_there = record_at("truncation", "truncated-there"), record_at("truncation", "leads-there")
+    assert there.to_offset == there.high_watermark == leads_there.log_end_offset
+    assert record_at("truncation", "diverged").to_offset > leads_there.log_end_offset
+    one, other = shown("truncation").prepared.sides
+    assert one.numbers["lost.step-4"] == one.numbers["violations"] == 0
+    assert other.numbers["lost.step-4"] == record_at("truncation", "acknowledged").last_offset + 1 - there.to_offset
+    assert other.numbers["violations"] > 0
