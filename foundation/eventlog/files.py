@@ -28,7 +28,8 @@ _TAIL_BYTES = 64 * 1024
 """Number of bytes at the end of a file in which its last record is looked for first."""
 
 _NODE = re.compile(r"[A-Za-z0-9._-]{1,200}")
-_FILE_NAME = re.compile(r"(?P<node>[A-Za-z0-9._-]{1,200})-(?P<incarnation>\d{4,9})-(?P<file>\d{4,9})\.jsonl")
+LOG_NAME = re.compile(r"(?P<node>[A-Za-z0-9._-]{1,200})-(?P<incarnation>\d{4,9})-(?P<file>\d{4,9})\.jsonl")
+"""The whole name of an event-log file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -52,7 +53,7 @@ def log_files(folder: Path) -> tuple[LogFile, ...]:
 
 def log_file(path: Path) -> LogFile | None:
     """Return the event-log file that a path names; None if its name has another form."""
-    match = _FILE_NAME.fullmatch(path.name)
+    match = LOG_NAME.fullmatch(path.name)
     if match is None:
         return None
     return LogFile(node=match["node"], incarnation=int(match["incarnation"]), file=int(match["file"]), path=path)

@@ -43,7 +43,8 @@ from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.cluster.identifiers import TopicPartition
 from understudy.foundation.eventlog.fences import Fence
 from understudy.foundation.eventlog.records import FenceHit
-from understudy.history.reading.reader import find_files, read
+from understudy.history.reading.listing import list_files
+from understudy.history.reading.reader import read
 from understudy.history.report.report import render
 
 TOPIC, SECOND_TOPIC = "orders", "payments"
@@ -228,7 +229,7 @@ class Demo:
         """Print the report on the run, and check that it shows both failovers and that every invariant holds."""
         self._output.heading("Curtain: what the event logs say")
         with self._output.activity() as activity:
-            result = reporter.replay(find_files([folder]), progress=activity.step)
+            result = reporter.replay(list_files([folder]), progress=activity.step)
         self._output.print(render(result))
         if result.findings:
             raise DemoFailed(f"the event logs are damaged: {result.findings[0]}")

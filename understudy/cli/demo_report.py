@@ -9,7 +9,7 @@ from typing import Protocol
 from understudy.cli.demo_output import DemoFailed
 from understudy.clusters.java import JavaRuntime
 from understudy.extras import is_installed
-from understudy.history.reading.reader import FoundFiles
+from understudy.history.reading.listing import LogListing
 from understudy.history.report.replay import Replay, replay_files
 
 
@@ -19,7 +19,7 @@ class Reporter(Protocol):
     def start(self) -> None:
         """Begin to start; return at once."""
 
-    def replay(self, found: FoundFiles, *, progress: Callable[[str], None]) -> Replay:
+    def replay(self, found: LogListing, *, progress: Callable[[str], None]) -> Replay:
         """Compute the metrics from event-log files."""
 
 
@@ -50,6 +50,6 @@ class _InThisProcess:
     def start(self) -> None:
         """Do nothing: nothing has to be started."""
 
-    def replay(self, found: FoundFiles, *, progress: Callable[[str], None]) -> Replay:
+    def replay(self, found: LogListing, *, progress: Callable[[str], None]) -> Replay:
         progress("reading the event logs; with kafka-understudy[spark], Spark does that")
         return replay_files(found)

@@ -19,7 +19,7 @@ from understudy.cli.arguments import BadInput, Failed, accept_old_words, add_spa
 from understudy.extras import require
 from understudy.history.lake.manifest import LakeError, is_lake
 from understudy.history.reading.findings import LogFinding
-from understudy.history.reading.reader import find_files, special_file
+from understudy.history.reading.listing import list_files, special_file
 from understudy.history.report.html_page import html_page
 from understudy.history.report.replay import Replay, replay_files, run_for_page
 from understudy.history.report.report import render
@@ -80,8 +80,8 @@ def run(options: argparse.Namespace) -> int:
     if any(is_lake(path) for path in options.runs):
         _from_lake(options)
         return 0
-    found = find_files(options.runs)
-    if not found.files:
+    found = list_files(options.runs)
+    if not found.names:
         # Before Spark has started, which takes seconds.
         raise _no_record(found.findings)
     if options.engine == "python":

@@ -75,9 +75,9 @@ class EventLogReader(DataSourceReader):
         Raises:
             BadSource: there is no event log at or below one of the paths.
         """
-        files, empty = find(self._settings.paths)
+        found, empty = find(self._settings.paths)
         refuse_empty(empty)
-        ranges = (FileRange(str(file), 0, file.stat().st_size) for file in files)
+        ranges = (FileRange(str(file), 0, file.stat().st_size) for file in found.paths())
         return [InputPartition(task) for task in split(ranges, self._settings.partition_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

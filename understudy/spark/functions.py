@@ -21,7 +21,7 @@ from understudy.history.compare.comparison import Comparison
 from understudy.history.compare.groups import QUANTITIES
 from understudy.history.lake import ingest as ingesting
 from understudy.history.lake.columns import struct_type
-from understudy.history.reading.reader import FoundFiles
+from understudy.history.reading.listing import LogListing
 from understudy.history.report.runs import logs_in
 from understudy.spark.comments import column_comments
 from understudy.spark.compare_job import compare_tables, read_tables
@@ -77,7 +77,7 @@ def replay(spark: SparkSession, paths: Paths) -> RunTables:
         SparkFailed: Spark cannot read the logs, its workers lack a package, or the session was stopped.
     """
     check_usable(spark)
-    return RunTables(spark, logs_in(FoundFiles(_files(paths), ())))
+    return RunTables(spark, logs_in(_listed(paths)))
 
 
 def ingest(spark: SparkSession, paths: Paths, *, lake: str | Path) -> DataFrame:
@@ -92,7 +92,7 @@ def ingest(spark: SparkSession, paths: Paths, *, lake: str | Path) -> DataFrame:
         SparkFailed: a task failed again and again.
     """
     check_usable(spark)
-    logs = ingesting.LogFiles(_files(paths), ())
+    logs = ingesting.LogFiles(tuple(_listed(paths).paths()), ())
     result = ingesting.ingest(logs.runs(), Path(lake), lambda size: SparkEngine(spark))
     rows = [(run, "added", result.incomplete.get(run, "")) for run in result.added]
     rows += [(run, "replaced", result.incomplete.get(run, "")) for run in result.replaced]
@@ -194,6 +194,6 @@ def send_package(spark: SparkSession) -> None:
     add_package(spark, package_archive(folder))
 
 
-def _files(paths: Paths) -> tuple[Path, ...]:
+def _listed(paths: Paths) -> LogListing:
     each = [paths] if isinstance(paths, str | Path) else paths
-    return tuple(files_of(map(str, each), str(Path.cwd())))
+    return files_of(map(str, each), str(Path.cwd()))

@@ -11,7 +11,7 @@ from pathlib import Path
 from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY_TYPE
 from understudy.history.lake.log_rows import BadSource, FileRange
 from understudy.history.reading.lines import rest_of_line
-from understudy.history.reading.reader import find_files
+from understudy.history.reading.listing import LogListing, list_files
 
 PARTITION_BYTES = 16 * 1024 * 1024
 """Default of the option `partitionBytes`: the size of the logs that one task reads."""
@@ -112,7 +112,7 @@ def _local_path(path: str, relative_to: str) -> str:
     return match[3]
 
 
-def files_of(paths: Iterable[str], relative_to: str) -> list[Path]:
+def files_of(paths: Iterable[str], relative_to: str) -> LogListing:
     """Return the event-log files at or below paths and patterns.
 
     Raises:
@@ -132,23 +132,19 @@ def refuse_empty(paths: Sequence[str]) -> None:
         )
 
 
-def find(patterns: Iterable[str]) -> tuple[list[Path], list[str]]:
-    """Return the event-log files at or below all paths, and the paths without any."""
-    files: set[Path] = set()
-    empty = []
-    for pattern in patterns:
-        exists = Path(pattern).exists()
-        found, _ = find_files([Path(pattern)] if exists else _matching(pattern))
-        files.update(found)
-        if not found:
-            empty.append(pattern)
-    return sorted(files), empty
+def find(patterns: Iterable[str]) -> tuple[LogListing, list[str]]:
+    """Return the event-log files at or below all paths, without findings, and the paths without any file."""
+    found = [(pattern, list_files(_matching(pattern))) for pattern in patterns]
+    everything = LogListing.merged(listing for _, listing in found)
+    return LogListing(everything.names), [pattern for pattern, listing in found if not listing.names]
 
 
-def _matching(pattern: str) -> list[Path]:
-    """Return the paths that match an absolute pattern as in a shell."""
+def _matching(pattern: str) -> Iterable[Path]:
+    """Return the paths that match an absolute pattern as in a shell, or the path of this name."""
+    if Path(pattern).exists():
+        return (Path(pattern),)
     anchor = Path(pattern).anchor
-    return sorted(Path(anchor).glob(pattern.removeprefix(anchor)))
+    return Path(anchor).glob(pattern.removeprefix(anchor))
 
 
 # ------------------------------------------------------------------ parts of files

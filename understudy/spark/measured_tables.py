@@ -7,7 +7,6 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-import msgspec
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,7 +17,7 @@ from understudy.spark.ddl import table_ddl
 from understudy.spark.distribution import contents, distribute
 from understudy.spark.failures import spark_errors
 from understudy.spark.job_watch import shown
-from understudy.spark.kernels.measuring import MEASURED, OTHER_RUN, NumberedRun, rows_of_table, tabulate
+from understudy.spark.kernels.measuring import MEASURED, OTHER_RUN, NumberedRun, numbered_task, rows_of_table, tabulate
 from understudy.spark.settings import Progress, no_progress
 
 _FAILURE = "the event logs cannot be read in Spark"
@@ -48,7 +47,7 @@ class RunTables(Mapping[str, DataFrame]):
         groups = logs.groups
         with spark_errors(_FAILURE, self._spark):
             tasks = pack(groups)
-            self._results = self._tabulated(tasks, groups, 0)
+            self._results = self._tabulated(groups, tasks, 0)
             with shown(spark, "measuring runs", list(map(len, tasks)), progress):
                 others = self._results.where(f"kind = '{OTHER_RUN}'").select("number", "content").collect()
             if others:
@@ -88,10 +87,9 @@ class RunTables(Mapping[str, DataFrame]):
     ) -> None:
         self.unpersist()
 
-    def _tabulated(self, tasks: Sequence[tuple[RunFiles, ...]], groups: Sequence[RunFiles], first: int) -> DataFrame:
+    def _tabulated(self, groups: Sequence[RunFiles], tasks: Sequence[Sequence[int]], first: int) -> DataFrame:
         """Return the results of the groups in `tasks`, which are numbered from `first` in the order of `groups`."""
-        numbers = {group: number for number, group in enumerate(groups, first)}
-        encoded = [msgspec.msgpack.encode([NumberedRun(numbers[group], group) for group in task]) for task in tasks]
+        encoded = [numbered_task(NumberedRun(first + number, groups[number]) for number in task) for task in tasks]
         results = distribute(self._spark, encoded, partial(tabulate, whole=self._whole))
         self._kept.append(results.persist(StorageLevel.DISK_ONLY))
         return self._kept[-1]
@@ -101,12 +99,12 @@ class RunTables(Mapping[str, DataFrame]):
         runs = {number: [group.run] if group.run else [] for number, group in enumerate(groups)}
         for number, run in others:
             runs[number].append(run)
-        again = groups_to_join(RunsOfFiles(groups[number], tuple(found)) for number, found in runs.items())
+        again = sorted(groups_to_join(RunsOfFiles(groups[number], tuple(found)) for number, found in runs.items()))
         if again:
             files = {file for group in again for file in group.files}
             replaced = [number for number, group in enumerate(groups) if not files.isdisjoint(group.files)]
             kept = self._results.where(f"number NOT IN ({', '.join(map(str, replaced))})")
-            self._results = kept.unionByName(self._tabulated(pack(again), again, len(groups)))
+            self._results = kept.unionByName(self._tabulated(again, pack(again), len(groups)))
 
     def _found_by_listing(self) -> DataFrame:
         """Return the findings about paths and files of several runs, which belong to no run."""

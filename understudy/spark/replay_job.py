@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from understudy.history.lake.columns import FINDINGS
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.history.metrics.row_tables import ROW_TABLES
-from understudy.history.reading.reader import FoundFiles
+from understudy.history.reading.listing import LogListing
 from understudy.history.report.replay import Measured, Replay, measure_groups, replay_of
 from understudy.history.report.runs import FoundLogs, RunFiles, logs_in, pack
 from understudy.spark.background import SparkInBackground
@@ -60,8 +60,8 @@ class SparkReplay:
         if output is not None:
             check_output(output)
         groups = logs.groups
-        megabytes = sum(group.bytes for group in groups) / 1e6
-        progress(f"computing the tables of {len(groups):,} runs in {len(logs.files):,} files, {megabytes:,.1f} MB")
+        megabytes = groups.bytes / 1e6
+        progress(f"computing the tables of {len(groups):,} runs in {logs.listing.count:,} files, {megabytes:,.1f} MB")
         if output is None:
             kernel = measuring.measure if whole else measuring.measure_for_page
             with spark_errors("the event logs cannot be read in Spark", self._spark):
@@ -74,9 +74,10 @@ class SparkReplay:
         return replay_of(results, logs, self._engine)
 
     def _measured(self, groups: Sequence[RunFiles], kernel: Kernel, progress: Progress) -> list[Measured]:
-        packed = pack(groups)
-        results = distribute(self._spark, list(map(measuring.encoded_task, packed)), kernel)
-        with shown(self._spark, "measuring runs", list(map(len, packed)), progress):
+        tasks = pack(groups)
+        encoded = [measuring.encoded_task([groups[number] for number in task]) for task in tasks]
+        results = distribute(self._spark, encoded, kernel)
+        with shown(self._spark, "measuring runs", list(map(len, tasks)), progress):
             return list(map(measuring.decoded, contents(results)))
 
 
@@ -97,7 +98,7 @@ class ReplayInBackground(SparkInBackground[SparkReplay]):
 
     def replay(
         self,
-        found: FoundFiles,
+        found: LogListing,
         *,
         output: Path | None = None,
         whole: bool = False,

@@ -51,9 +51,9 @@ class EventLogStreamReader(DataSourceStreamReader):
             LogChanged: a file of `start` is gone or has become shorter.
         """
         sizes = {file: checked_size(file, position) for file, position in start.items()}
-        files, _ = find(self._settings.paths)
+        found, _ = find(self._settings.paths)
         ends = dict(start)
-        for file in map(str, files):
+        for file in map(str, found.paths()):
             begin = start.get(file, 0)
             # Most files do not grow any more.
             if sizes.get(file) != begin and (end := last_newline(file, begin)) > 0:

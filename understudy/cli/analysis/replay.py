@@ -10,7 +10,7 @@ from collections.abc import Callable
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import PYTHON_ENGINE, Failed, reported_as
 from understudy.clusters.java import JavaNotFound, JavaRuntime
-from understudy.history.reading.reader import FoundFiles
+from understudy.history.reading.listing import LogListing
 from understudy.history.report.replay import Replay
 from understudy.spark import class_cache, class_cache_making
 from understudy.spark.failures import SparkFailed
@@ -20,7 +20,7 @@ from understudy.spark.settings import SparkSettings
 
 @reported_as(Failed, SparkFailed, TablesExist)
 @reported_as(Failed, JavaNotFound, hint=PYTHON_ENGINE)
-def replay_in_spark(options: argparse.Namespace, found: FoundFiles, show: Callable[[Replay], None]) -> None:
+def replay_in_spark(options: argparse.Namespace, found: LogListing, show: Callable[[Replay], None]) -> None:
     """Compute the tables of runs in Spark; show them, and write them to --dir if it is given. Raises Failed."""
     settings = SparkSettings.chosen(master=options.master, memory=options.driver_memory, java_home=options.java_home)
     print(settings.announcement, file=sys.stderr, flush=True)

@@ -60,7 +60,7 @@ def by_name(files: Iterable[str]) -> dict[str, list[str]]:
     """Return the paths by the name of the file, which has the node, the incarnation and the number of the file."""
     found: dict[str, list[str]] = {}
     for file in files:
-        found.setdefault(Path(file).name, []).append(file)
+        found.setdefault(file.rpartition("/")[2], []).append(file)
     return found
 
 

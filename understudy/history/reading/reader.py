@@ -10,17 +10,14 @@ slower. Spark reads the lines through `understudy.spark.source`.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from understudy.foundation.eventlog.files import log_files
 from understudy.foundation.eventlog.records import RECORD_VERSION, Envelope
 from understudy.foundation.times import micros
 from understudy.history.reading.alignment import Alignment, align
@@ -28,7 +25,6 @@ from understudy.history.reading.clock_evidence import EVIDENCE, ClockEvidence, C
 from understudy.history.reading.clocks import ONE_CLOCK, RunClocks
 from understudy.history.reading.findings import (
     EMPTY_FILE,
-    NO_FILES,
     NOT_A_RECORD,
     OUT_OF_ORDER,
     REPEAT,
@@ -49,17 +45,11 @@ from understudy.history.reading.lines import (
     rest_of_line,
     with_payload,
 )
+from understudy.history.reading.listing import list_files
 from understudy.history.reading.order import Writer, in_order
 from understudy.history.reading.run_builder import RunBuilder, Take, taker_of_runs
 from understudy.history.reading.run_records import RunRecords, SequenceDamage
 from understudy.history.reading.sequences import RecordSequence
-
-_SPECIAL_FILES: Final = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,51 +219,9 @@ def _first_lines(files: Iterable[Path]) -> tuple[dict[str, int], set[str]]:
 
 
 def find_files(paths: Iterable[Path]) -> FoundFiles:
-    """Return the event-log files at or below `paths`, each once and sorted, and a finding for each path without any.
-
-    A path that is a file is returned whatever its name. Links to folders are not followed. A device, a named pipe or a
-    socket, whose reading may never end, is a finding, and so is a folder that cannot be listed.
-    """
-    files: set[Path] = set()
-    findings: list[LogFinding] = []
-    for path in paths:
-        if what := special_file(path):
-            findings.append(LogFinding(str(path), 0, NO_FILES, f"{what}, not a file or a folder"))
-            continue
-        found, unusable = _files_below(path)
-        files.update(found)
-        findings += unusable
-        if not found and not unusable:
-            findings.append(LogFinding(str(path), 0, NO_FILES, "" if path.exists() else "no such file or folder"))
-    return FoundFiles(tuple(sorted(files)), tuple(findings))
-
-
-def special_file(path: Path) -> str:
-    """Return the kind of a path that is neither a file nor a folder, such as `a named pipe`; else an empty string."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return ""
-    return _SPECIAL_FILES.get(stat.S_IFMT(mode), "")
-
-
-def _files_below(path: Path) -> tuple[list[Path], list[LogFinding]]:
-    if path.is_file():
-        return [path], []
-    files: list[Path] = []
-    findings: list[LogFinding] = []
-
-    def note(error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError):
-            findings.append(LogFinding(str(error.filename), 0, NO_FILES, error.strerror or "it cannot be listed"))
-
-    for folder, _, names in os.walk(path, onerror=note):
-        for file in log_files(Path(folder)) if names else ():
-            if what := special_file(file.path):
-                findings.append(LogFinding(str(file.path), 0, NO_FILES, f"{what}, not a file"))
-            else:
-                files.append(file.path)
-    return files, findings
+    """Return the event-log files at or below `paths`; see `list_files`, which takes less memory for many files."""
+    listing = list_files(paths)
+    return FoundFiles(tuple(listing.paths()), listing.findings)
 
 
 # ------------------------------------------------------------------ lines

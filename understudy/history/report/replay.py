@@ -20,8 +20,9 @@ from understudy.history.metrics.metric_tables import PartitionNumbers, RunMetric
 from understudy.history.metrics.metrics import measure_records
 from understudy.history.metrics.row_tables import ROW_TABLES, rows
 from understudy.history.reading.findings import LogFinding
+from understudy.history.reading.listing import LogListing, list_files
 from understudy.history.reading.missing import find_missing
-from understudy.history.reading.reader import FoundFiles, RunsReading, find_files, read_runs
+from understudy.history.reading.reader import RunsReading, read_runs
 from understudy.history.reading.run_records import RunRecords
 from understudy.history.report.runs import FoundLogs, RunFiles, joined, logs_in
 
@@ -67,10 +68,10 @@ class Measured(msgspec.Struct, frozen=True):
 
 def replay_in_python(paths: Sequence[Path]) -> Replay:
     """Compute the metrics of all runs in the logs at or below `paths`, in this process and its memory."""
-    return replay_files(find_files(paths))
+    return replay_files(list_files(paths))
 
 
-def replay_files(found: FoundFiles) -> Replay:
+def replay_files(found: LogListing) -> Replay:
     """Compute the metrics of all runs in some event-log files, in this process and its memory."""
     logs = logs_in(found)
     return replay_of(measure_groups(logs.groups, lambda groups: list(map(measure_files, groups))), logs, "plain Python")
@@ -78,10 +79,10 @@ def replay_files(found: FoundFiles) -> Replay:
 
 def replay_of(results: Iterable[Measured], logs: FoundLogs, engine: str) -> Replay:
     """Combine the results of all groups; findings name files as `logs` does."""
-    names = {str(file.absolute()): str(file) for file in logs.files}
     results = list(results)
-    damage = (finding for result in results for finding in result.findings)
-    found = [msgspec.structs.replace(finding, file=names[finding.file]) for finding in damage]
+    damage = [finding for result in results for finding in result.findings]
+    given = logs.listing.as_given({finding.file for finding in damage})
+    found = [msgspec.structs.replace(finding, file=given[finding.file]) for finding in damage]
     return Replay(
         runs=tuple(sorted((metrics for result in results for metrics in result.runs), key=lambda run: run.run)),
         findings=tuple(sorted([*logs.findings, *found])),

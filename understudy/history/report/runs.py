@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import msgspec
 
-from understudy.foundation.cluster.grouping import grouped
 from understudy.history.reading.file_marks import by_name, continues, mark
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
-from understudy.history.reading.reader import FoundFiles, find_files
+from understudy.history.reading.listing import LogListing, absolute, list_files
 
 TASK_BYTES = 16 * 1024 * 1024
 """Size of the tasks into which runs are packed, some 50,000 records: a task then outlasts its start in Spark."""
 
 DIFFERENT_RUNS = "different runs with one id"
 """Two files of a run have the same name and different content, so that the numbers of the run mix several runs."""
+
+_FIRST_BYTES = 4096
+"""Number of bytes that are read of a file at first: most first lines are shorter."""
 
 _SEARCHED_BYTES = 1024 * 1024
 """Number of bytes at the beginning of a file that are searched for a line with a run."""
@@ -36,29 +39,71 @@ class RunFiles(msgspec.Struct, frozen=True, order=True):
     """The size of all files."""
 
 
+class _Run:
+    """The files of a run by folder, as in `LogListing.names`, with absolute folders."""
+
+    __slots__ = ("bytes", "folders", "run")
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.bytes = 0
+        self.folders: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(sorted({folder + name for folder, names in self.folders for name in names}))
+
+
+class FoundRuns(Sequence[RunFiles]):
+    """The runs of some files, sorted. It keeps the names of files by folder, and makes each `RunFiles` on access."""
+
+    def __init__(self, runs: Sequence[_Run]) -> None:
+        self._runs = sorted(runs, key=lambda found: (found.run, () if found.run else found.files()))
+
+    @overload
+    def __getitem__(self, number: int) -> RunFiles: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[RunFiles]: ...
+    def __getitem__(self, number: int | slice) -> RunFiles | list[RunFiles]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        found = self._runs[number]
+        return RunFiles(found.run, found.files(), found.bytes)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @property
+    def bytes(self) -> int:
+        """The size of all files."""
+        return sum(found.bytes for found in self._runs)
+
+    def conflicts(self) -> list[tuple[str, str]]:
+        """Return the run and the path of each file that is in conflict with another; see `conflicting_files`."""
+        several = [number for number, found in enumerate(self._runs) if len(found.folders) > 1]
+        return [(self[number].run, file) for number in several for file in conflicting_files(self[number])]
+
+
 class FoundLogs(NamedTuple):
     """The event logs at or below some paths."""
 
-    files: tuple[Path, ...]
+    listing: LogListing
     findings: tuple[LogFinding, ...]
     """Paths without event logs, and logs of different runs with the same id."""
-    groups: list[RunFiles]
+    groups: FoundRuns
 
 
 def find_logs(paths: Iterable[Path]) -> FoundLogs:
     """Find the event-log files at or below `paths`, and group them by run."""
-    return logs_in(find_files(paths))
+    return logs_in(list_files(paths))
 
 
-def logs_in(found: FoundFiles) -> FoundLogs:
+def logs_in(listing: LogListing) -> FoundLogs:
     """Group event-log files by run."""
-    files, findings = found
-    groups = find_runs(files)
-    names = {str(file.absolute()): str(file) for file in files}
-    conflicts = [
-        LogFinding(names[file], 0, DIFFERENT_RUNS, group.run) for group in groups for file in conflicting_files(group)
-    ]
-    return FoundLogs(files, (*findings, *conflicts), groups)
+    groups = _runs_in(listing)
+    conflicts = groups.conflicts()
+    given = listing.as_given([file for _, file in conflicts])
+    found = [LogFinding(given[file], 0, DIFFERENT_RUNS, run) for run, file in conflicts]
+    return FoundLogs(listing, (*listing.findings, *found), groups)
 
 
 def find_runs(files: Iterable[Path]) -> list[RunFiles]:
@@ -66,9 +111,25 @@ def find_runs(files: Iterable[Path]) -> list[RunFiles]:
 
     A file that cannot be read, or whose first mebibyte has no record, is a separate group.
     """
-    each = [RunFiles(run, (str(file.absolute()),), size) for file in files for run, size in [run_of(file)]]
-    by_run = grouped((found.run, found) for found in each if found.run)
-    return sorted([*map(joined, by_run.values()), *(found for found in each if not found.run)])
+    return list(_runs_in(LogListing.of(files)))
+
+
+def _runs_in(listing: LogListing) -> FoundRuns:
+    named: dict[str, _Run] = {}
+    others: list[_Run] = []
+    for folder, names in listing.names.items():
+        own: dict[_Run, list[str]] = {}
+        for name in names:
+            run, size = run_of(folder + name)
+            found = named.setdefault(run, _Run(run)) if run else _Run(run)
+            found.bytes += size
+            own.setdefault(found, []).append(name)
+            if not run:
+                others.append(found)
+        start = absolute(folder)
+        for found, files in own.items():
+            found.folders += ((start, names if len(files) == len(names) else tuple(files)),)
+    return FoundRuns([*named.values(), *others])
 
 
 def conflicting_files(group: RunFiles) -> tuple[str, ...]:
@@ -98,33 +159,60 @@ def joined(groups: Sequence[RunFiles]) -> RunFiles:
     return RunFiles(min(group.run for group in groups), tuple(sorted(paths)), sum(group.bytes for group in groups))
 
 
-def pack(groups: Iterable[RunFiles], task_bytes: int = TASK_BYTES) -> list[tuple[RunFiles, ...]]:
-    """Pack whole runs into tasks of about `task_bytes`, the largest first; a larger run is a separate task."""
-    tasks: list[tuple[RunFiles, ...]] = []
-    task: list[RunFiles] = []
-    size = 0
-    for group in sorted(groups, key=lambda group: (-group.bytes, group)):
-        if task and size + group.bytes > task_bytes:
-            tasks.append(tuple(task))
-            task, size = [], 0
-        task.append(group)
-        size += group.bytes
-    return [*tasks, tuple(task)] if task else tasks
+def pack(groups: Sequence[RunFiles], task_bytes: int = TASK_BYTES) -> list[list[int]]:
+    """Pack whole runs into tasks of about `task_bytes`, the largest first; a larger run is a separate task.
+
+    Args:
+        groups: sorted; runs of the same size stay in this order.
+
+    Returns:
+        the numbers of the runs of each task, as in `groups`.
+    """
+    sizes = [group.bytes for group in groups]
+    tasks: list[list[int]] = []
+    left = 0
+    for number in sorted(range(len(sizes)), key=lambda number: -sizes[number]):
+        if not tasks or sizes[number] > left:
+            tasks.append([])
+            left = task_bytes
+        tasks[-1].append(number)
+        left -= sizes[number]
+    return tasks
 
 
-def run_of(file: Path) -> tuple[str, int]:
+def run_of(file: str | Path) -> tuple[str, int]:
     """Return the run that the first readable line of a file names, and the size of the file.
 
     Without such a line in the first mebibyte the run is empty; a file that cannot be read also has the size 0.
     """
     try:
-        with file.open("rb") as stream:
-            size = stream.seek(0, 2)
-            stream.seek(0)
-            while size > 0 and stream.tell() < min(size, _SEARCHED_BYTES):
-                with suppress(msgspec.MsgspecError):
-                    if run := decode_header(stream.readline(MAX_LINE_BYTES)).run:
-                        return run, size
+        size, beginning = _beginning(file)
+        line, newline, _ = beginning.partition(b"\n")
+        if newline or len(beginning) == size:
+            with suppress(msgspec.MsgspecError):
+                if run := decode_header(line).run:
+                    return run, size
+        return _searched(file)
     except OSError:
         return "", 0
+
+
+def _beginning(file: str | Path) -> tuple[int, bytes]:
+    """Return the size and the first bytes of a file, by the fewest calls of the system: there may be many files."""
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        return os.fstat(descriptor).st_size, os.read(descriptor, _FIRST_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def _searched(file: str | Path) -> tuple[str, int]:
+    """Do the same as `run_of` for a file whose first line is long or damaged. Raises OSError."""
+    with Path(file).open("rb") as stream:
+        size = stream.seek(0, 2)
+        stream.seek(0)
+        while size > 0 and stream.tell() < min(size, _SEARCHED_BYTES):
+            with suppress(msgspec.MsgspecError):
+                if run := decode_header(stream.readline(MAX_LINE_BYTES)).run:
+                    return run, size
     return "", size

@@ -42,6 +42,17 @@ def test_the_run_of_a_file_with_a_damaged_beginning_is_found_further_down(tmp_pa
     assert [group.run for group in find_runs([path])] == ["run-1"]
 
 
+@pytest.mark.parametrize("step", ["begin", "b" * 5_000])
+def test_the_first_line_may_be_long_and_without_its_end(tmp_path: Path, step: str) -> None:
+    logs = Logs("run-1")
+    logs.at(1.0, "broker-1", StepReached(step=step))
+    (lines,) = logs.lines.values()
+    path = tmp_path / "a.jsonl"
+    for content in (lines[0], lines[0] + b"\n", lines[0].rstrip(), lines[0] * 3):
+        path.write_bytes(content)
+        assert find_runs([path]) == [RunFiles("run-1", (str(path),), len(content))]
+
+
 @pytest.mark.parametrize("content", [None, b"", b"no log\n", b"no end", b"{}\n" * 400_000])
 def test_a_file_without_a_run_is_a_group_of_its_own(tmp_path: Path, content: bytes | None) -> None:
     paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
@@ -70,8 +81,20 @@ def group(run: str, size: int, *files: str) -> RunFiles:
 def test_whole_runs_are_packed_into_tasks_with_the_largest_first() -> None:
     groups = [group("a", 10), group("b", 60), group("c", 250), group("d", 40), group("e", 5)]
     tasks = pack(groups, task_bytes=100)
-    assert [[member.run for member in task] for task in tasks] == [["c"], ["b", "d"], ["a", "e"]]
+    assert [[groups[number].run for number in task] for task in tasks] == [["c"], ["b", "d"], ["a", "e"]]
+    assert pack([group("a", 7), group("b", 9), group("c", 7)], task_bytes=7) == [[1], [0], [2]]
     assert pack([], task_bytes=100) == []
+
+
+def test_runs_are_made_on_access(tmp_path: Path) -> None:
+    write(tmp_path / "a", "run-2", "broker-1")
+    write(tmp_path / "b", "run-1", "broker-1", "broker-2")
+    (tmp_path / "b" / "empty-0001-0001.jsonl").touch()
+    write(tmp_path / "c", "run-1", "broker-3")
+    groups = find_logs([tmp_path]).groups
+    assert list(groups) == groups[:] == [groups[0], groups[1], groups[-1]]
+    assert groups[:2] == find_runs(sorted(tmp_path.glob("[bc]/*")))
+    assert groups.bytes == sum(each.bytes for each in groups) > 0
 
 
 def test_groups_with_records_of_the_same_run_are_joined() -> None:
