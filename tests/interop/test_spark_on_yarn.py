@@ -9,16 +9,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from devtools.hadoop_mini import SPARK_HOME, HadoopMini
 from devtools.judges.maven import NotFetched
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
 from tests.shares import only_nightly
+from tests.understudy.history.lake.lakes import assert_holds, content, take
 from tests.understudy.spark.test_submit import PACKING, counts_of, expected_counts, in_a_shell
 from tests.understudy.spark.test_submit import PROGRAM as GUIDE_PROGRAM
 from understudy.clusters.java import choose_java
 from understudy.history.lake.columns import RUN_TABLES
+from understudy.history.report.replay import replay_in_python
+from understudy.trials.hunt.seed_tasks import SeedTask, leave_events, run_task
 from understudy.trials.seeds.seeds import run_seed
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(TIMEOUT_S), only_nightly("spark-clusters")]
@@ -55,6 +59,24 @@ with replay(spark, sys.argv[1]) as tables, open(sys.argv[2], "w") as written:
 spark.stop()
 """
 """Writes the rows of all tables of some runs, with each digit of their numbers."""
+
+LAKE_AND_SEEDS = """
+import json, sys
+from pyspark.sql import SparkSession
+from understudy.spark import ingest, seeds, send_package
+
+runs, lake, logs, written = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+send_package(spark)
+found = {
+    "ingest": [row.asDict() for row in ingest(spark, runs, lake=lake).collect()],
+    "seeds": [row.asDict() for row in seeds(spark, range(1, 4), seconds=6, logs=logs).collect()],
+}
+with open(written, "w") as file:
+    json.dump(found, file)
+spark.stop()
+"""
+"""Brings runs into a lake and runs seeds, and writes the rows that both return."""
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +121,27 @@ def test_all_tables_are_those_of_local_mode(hadoop: HadoopMini, tmp_path: Path) 
         assert found["yarn"][name], name
     for name, rows in found["local[2]"].items():
         assert found["yarn"][name] == rows, name
+
+
+def test_a_lake_and_the_outcomes_of_seeds_are_those_of_plain_python(hadoop: HadoopMini, tmp_path: Path) -> None:
+    runs, lake, logs = (tmp_path / name for name in ("runs", "lake", "logs"))
+    logs.mkdir()
+    for seed in (1, 2, 3):
+        run_seed(seed, 30, events=runs / f"seed-{seed}")
+    (tmp_path / "lake_and_seeds.py").write_text(LAKE_AND_SEEDS)
+    written = tmp_path / "written.json"
+    spark_submit(hadoop, tmp_path / "lake_and_seeds.py", *map(str, (runs / "*", lake, logs, written)))
+    found = json.loads(written.read_text())
+    expected = take(tmp_path / "expected", runs)
+    assert sorted(row["run"] for row in found["ingest"]) == sorted(expected.added)
+    assert {(row["outcome"], row["reason"]) for row in found["ingest"]} == {("added", "")}
+    assert_holds(lake, runs)
+    assert content(lake) == content(tmp_path / "expected")
+    outcomes = run_task(SeedTask((1, 2, 3), 6))
+    assert sorted(found["seeds"], key=lambda row: row["seed"]) == list(map(msgspec.structs.asdict, outcomes))
+    assert {path.name: replay_in_python([path]).runs for path in logs.iterdir()} == {
+        path.name: replay_in_python([path]).runs for path in (leave_events(seed, 6, tmp_path) for seed in (1, 2, 3))
+    }
 
 
 def spark_submit(
