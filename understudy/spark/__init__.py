@@ -4,6 +4,7 @@ An analyst imports these names from here; each is loaded at first use:
 
     from understudy.spark import replay, ingest, compare, seeds          functions that take a session
     from understudy.spark import read_lake, read_records, register      a lake, and the data source of event logs
+    from understudy.spark import tables                                 the tables of a replay as SQL over a lake
     from understudy.spark import send_package, spark_session             executors, and a session that is ready
 
 `running` runs a session for a command: `classic` starts Java by `gateway`, and `connect` uses a Spark Connect server.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from understudy.spark.lake_tables import read_records as read_records
     from understudy.spark.session import spark_session as spark_session
     from understudy.spark.source import register as register
+    from understudy.spark.views.lake_views import tables as tables
 
 _MODULES = {
     **dict.fromkeys(("compare", "ingest", "replay", "seeds", "send_package"), "understudy.spark.functions"),
@@ -35,6 +37,7 @@ _MODULES = {
     "read_records": "understudy.spark.lake_tables",
     "register": "understudy.spark.source",
     "spark_session": "understudy.spark.session",
+    "tables": "understudy.spark.views.lake_views",
 }
 
 # Workers import this package as well. They need no pandas, which `check_spark_version` asks for.
@@ -50,6 +53,7 @@ __all__ = [
     "seeds",
     "send_package",
     "spark_session",
+    "tables",
 ]
 
 

@@ -23,7 +23,7 @@ def package_archive(folder: Path) -> Path:
         # In a checkout some folders of the package are links, which `rglob` does not follow.
         for parent, _, names in os.walk(ROOT / "understudy", followlinks=True):
             for name in names:
-                if name.endswith(".py"):
+                if name.endswith((".py", ".sql")):
                     file = Path(parent, name)
                     written.write(file, file.relative_to(ROOT))
     return archive

@@ -34,12 +34,9 @@ needs_progress_handlers = pytest.mark.skipif(
     not HAS_PROGRESS_HANDLERS, reason=f"{this_spark()}: clients of Spark Connect are shown progress since 4.0"
 )
 
-RUNS_THE_ORACLE = HAS_DATA_SOURCES
-"""Whether this Spark runs the SQL of `tests.understudy.spark.oracle`. Before 4.0 it does not: it has no function that
-validates UTF-8, and does not find the columns of a view that is joined with another one of the same checkpoint."""
-needs_the_oracle = pytest.mark.skipif(
-    not RUNS_THE_ORACLE, reason=f"{this_spark()}: it does not resolve the SQL of the oracle, which 4.0 does"
-)
+FINDS_DAMAGE_BY_SQL = HAS_DATA_SOURCES
+"""Whether this Spark runs `tests.understudy.spark.oracle.sql_findings`. Before 4.0 it has no function that validates
+UTF-8, and does not find the columns of a view that is joined with another one of the same checkpoint."""
 
 needs_the_java_from_pip = pytest.mark.skipif(
     bool(_why_not_on_the_java_from_pip()), reason=_why_not_on_the_java_from_pip()

@@ -16,6 +16,7 @@ from devtools.standalone_spark import StandaloneCluster
 from tests.understudy.history.lake.lakes import assert_holds, content, take
 from tests.understudy.spark.connect_servers import connect_server
 from tests.understudy.spark.older_spark import needs_data_sources, needs_progress_handlers
+from tests.understudy.spark.oracle.sql_tables import assert_same_rows
 from tests.understudy.spark.standalone_cluster import port_of_no_server
 from tests.understudy.spark.test_functions import (
     assert_compared,
@@ -28,7 +29,7 @@ from understudy.clusters.java import choose_java
 from understudy.history.lake.lake import Lake
 from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import find_logs
-from understudy.spark import compare, ingest, read_lake, read_records, register, replay, seeds
+from understudy.spark import compare, ingest, read_lake, read_records, register, replay, seeds, tables
 from understudy.spark.failures import SparkFailed
 from understudy.spark.replay_job import SparkReplay
 from understudy.spark.running import spark_running
@@ -95,6 +96,18 @@ def test_a_lake_is_read_and_compared(remote: SparkSession, runs: Path, lake: Pat
     types = read_records(remote, lake, incomplete=True).select("type").distinct().collect()
     assert sorted(row["type"] for row in types) == sorted(opened.record_types)
     assert_compared(compare(remote, lake, by=["world"], incomplete=True), runs)
+
+
+def test_sql_computes_tables_of_a_lake(remote: SparkSession, lake: Path) -> None:
+    """A table that reads views which are kept, and a definition with an added condition."""
+    found = tables(remote, lake, incomplete=True)
+    rows = [row.asDict(recursive=True) for row in found["reigns"].collect()]
+    assert_same_rows("reigns", rows, Lake(lake).read("reigns", incomplete=True).to_pylist())
+    sent = found.query(found.definition("request_log") + "WHERE api = 'LeaderAndIsr'").collect()
+    apis = Lake(lake).read("RequestSent", incomplete=True)["api"].to_pylist()
+    assert len(sent) == apis.count("LeaderAndIsr") > 0
+    left = [table.name for table in remote.catalog.listTables()]
+    assert [name for name in left if not name.startswith("understudy_")] == []
 
 
 def test_seeds_have_the_outcomes_of_this_process(remote: SparkSession) -> None:

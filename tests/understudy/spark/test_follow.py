@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.history.lake.damaged_logs import write
-from tests.understudy.history.lake.lakes import assert_holds
+from tests.understudy.history.lake.lakes import assert_holds, take
 from tests.understudy.spark.older_spark import needs_data_sources
-from tests.understudy.spark.oracle.sql_replay import comparable, replay_with_sql
+from tests.understudy.spark.oracle.small_logs import session_for_small_logs
+from tests.understudy.spark.oracle.sql_tables import assert_sql_agrees
 from understudy.history.report.replay import Replay, replay_in_python
 from understudy.spark import follow_job
 from understudy.spark.failures import SparkFailed
@@ -87,8 +88,8 @@ def test_the_tables_at_the_end_are_those_of_a_replay(
             assert live.findings == ()
         assert stream.replay("live", whole=True) == expected(followed)
         assert stream.finish("live", whole=True) == expected(whole)
-    by_sql = replay_with_sql(session, [followed])
-    assert tuple(map(comparable, stream.replay("live", whole=True).runs)) == by_sql.runs
+    take(tmp_path / "lake", followed)
+    assert_sql_agrees(session_for_small_logs(session), tmp_path / "lake", stream.replay("live", whole=True).runs)
 
 
 def test_a_stream_started_again_from_its_checkpoint_loses_and_doubles_nothing(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -13,9 +13,12 @@ from pyspark.sql import SparkSession
 from tests.foundation.eventlog.lines import Logs, by_run
 from tests.foundation.eventlog.stories import RandomRun, controller_never_ready, killed_controller, silent_controllers
 from tests.understudy.history.lake.damaged_logs import write_damaged
+from tests.understudy.history.lake.lakes import take
 from tests.understudy.history.reading.clock_runs import moved, on_one_machine
-from tests.understudy.spark.older_spark import RUNS_THE_ORACLE, needs_the_oracle
-from tests.understudy.spark.oracle.sql_replay import SQL_TABLES, comparable, replay_with_sql
+from tests.understudy.spark.older_spark import FINDS_DAMAGE_BY_SQL
+from tests.understudy.spark.oracle.small_logs import session_for_small_logs
+from tests.understudy.spark.oracle.sql_findings import findings_by_sql
+from tests.understudy.spark.oracle.sql_tables import assert_sql_agrees
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.metrics import measure
@@ -63,8 +66,12 @@ def in_spark(session: SparkSession, paths: list[Path], *, output: Path | None = 
     return SparkReplay(session, "Spark").replay(find_logs(paths), output=output, whole=whole)
 
 
-def assert_same_replay(session: SparkSession, paths: Iterable[Path]) -> Replay:
-    """Compare what Spark and plain Python compute with what the tolerant reader and, from Spark 4.0 on, SQL do."""
+def assert_same_replay(session: SparkSession, paths: Iterable[Path], *, refused: Collection[str] = ()) -> Replay:
+    """Compare what Spark, plain Python and SQL compute with what the tolerant reader does.
+
+    Args:
+        refused: the runs that a lake refuses; SQL computes the tables of the others.
+    """
     expected = with_the_tolerant_reader(list(paths))
     by_engine = {
         "Spark": in_spark(session, list(paths), whole=True),
@@ -72,12 +79,16 @@ def assert_same_replay(session: SparkSession, paths: Iterable[Path]) -> Replay:
     }
     for engine, found in by_engine.items():
         assert differences(found, expected) == [], engine
-    if RUNS_THE_ORACLE:
-        by_engine["SQL"] = replay_with_sql(session, list(paths))
-        assert differences(by_engine["SQL"], replace(expected, runs=tuple(map(comparable, expected.runs)))) == []
-    for engine, found in by_engine.items():
         assert found.findings == expected.findings, engine
         assert found.lines == expected.lines, engine
+    if FINDS_DAMAGE_BY_SQL:
+        assert findings_by_sql(session, list(paths)) == (expected.findings, expected.lines)
+    in_lake = [run for run in expected.runs if run.run not in refused]
+    if in_lake:
+        with TemporaryDirectory() as folder:
+            lake = Path(folder, "lake")
+            assert {refusal.run for refusal in take(lake, *paths).refused} == set(refused)
+            assert_sql_agrees(session_for_small_logs(session), lake, in_lake)
     return expected
 
 
@@ -104,7 +115,7 @@ def test_runs_written_by_hand_random_runs_of_the_simulator_of_processes_and_of_a
     runs = {run.run: run for run in expected.runs}
     (of_processes,) = by_run(read([tmp_path / "processes"]).records)
     assert len(runs) == 28 + len(simulated) + len(EARLIER) + 1
-    for table in SQL_TABLES:
+    for table in TABLES.keys() - {"missing"}:
         assert any(getattr(run, table) for run in expected.runs), f"no run has rows in {table}: nothing was compared"
     assert all(runs[name].failovers for name in simulated)
     assert [failover.cause for failover in runs[of_processes].failovers][:1] == ["kill"]
@@ -120,7 +131,7 @@ def write_of_several_machines(folder: Path) -> None:
         lambda node, ms: 1_000_000 * len(node) + 77_777 * int(node[-1]) + ms * rates[node] if node in rates else ms,
         lambda node, incarnation: f"boot of {node}",
     )
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for name, text in lines.items():
         (folder / name).write_bytes(b"".join(text))
 
@@ -187,7 +198,7 @@ def test_damaged_mixed_and_disordered_logs(session: SparkSession, tmp_path: Path
     write_out_of_order(logs / "order")
     write_mixed(logs / "mixed")
     (tmp_path / "empty").mkdir()
-    expected = assert_same_replay(session, [logs, tmp_path / "empty"])
+    expected = assert_same_replay(session, [logs, tmp_path / "empty"], refused=["random-1", "random-2"])
 
     def found_in(folder: Path) -> list[LogFinding]:
         return [each for each in expected.findings if Path(each.file).is_relative_to(folder)]
@@ -236,17 +247,26 @@ def test_logs_without_a_record(session: SparkSession, tmp_path: Path) -> None:
     assert assert_same_replay(session, [tmp_path]).runs == ()
 
 
-@needs_the_oracle
 def test_sql_computes_the_same_for_several_machines_with_many_partitions_and_compiled_expressions(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """SQL computes from the rows of `clocks` the same times as the kernel, to the microsecond."""
-    write_of_several_machines(tmp_path / "machines")
+    """SQL computes from the rows of `clocks` the same times as the kernel, to the microsecond.
+
+    It does in any time zone, with ANSI and without, and leaves neither a setting nor a temporary view behind.
+    """
+    write_of_several_machines(tmp_path / "logs" / "machines")
     for seed in range(2):
-        write(RandomRun(seed, records=300).logs, tmp_path / f"random-{seed}")
-    by_sql = replay_with_sql(session, [tmp_path], small=False)
-    expected = replay_in_python([tmp_path])
-    assert differences(by_sql, replace(expected, runs=tuple(map(comparable, expected.runs)))) == []
+        write(RandomRun(seed, records=300).logs, tmp_path / "logs" / f"random-{seed}")
+    take(tmp_path / "lake", tmp_path / "logs")
+    expected = replay_in_python([tmp_path / "logs"])
+    other = session.newSession()
+    other.conf.set("spark.sql.shuffle.partitions", "4")
+    other.conf.set("spark.sql.ansi.enabled", "false")
+    other.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
+    settings = dict(other.conf.getAll) if hasattr(other.conf, "getAll") else {}
+    assert_sql_agrees(other, tmp_path / "lake", expected.runs)
+    assert settings == (dict(other.conf.getAll) if hasattr(other.conf, "getAll") else {})
+    assert other.catalog.listTables() == []
     clocks = {run.run: run.clocks for run in expected.runs}["seed-2"]
     assert len({row.boot for row in clocks}) > 1
     assert any(row.offset_ms for row in clocks)

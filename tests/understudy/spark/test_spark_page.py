@@ -34,14 +34,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(folder: Path) -> None:
     lake = Lake(folder / "lake")
-    from_lake, by_type, from_arrow, times = [
+    from_lake, by_type, from_arrow, times, by_sql = [
         run_program(program, folder) for program in PROGRAMS if program != OF_DATA_SOURCE
     ]
-    counted = re.findall(r"^\| *([a-z ]+)\| *(\d+)\|", from_lake, re.MULTILINE)
     causes = lake.read("failovers")["cause"].to_pylist()
-    assert sorted((cause.strip(), int(count)) for cause, count in counted) == sorted(
-        (cause, causes.count(cause)) for cause in set(causes)
-    )
+    for printed in (from_lake, by_sql):
+        counted = re.findall(r"^\| *([a-z ]+)\| *(\d+)\|", printed, re.MULTILINE)
+        assert sorted((cause.strip(), int(count)) for cause, count in counted) == sorted(
+            (cause, causes.count(cause)) for cause in set(causes)
+        )
+    assert "answered|p90_ms|" in by_sql
+    assert "-- The records of the type RequestSent" in by_sql
     types = {name: lake.read(name).num_rows for name in lake.record_types}
     shown = re.findall(r"^\| *(\w+)\| *(\d+)\|", by_type, re.MULTILINE)
     assert [int(count) for _, count in shown[:20]] == sorted(types.values(), reverse=True)[:20]

@@ -1,9 +1,8 @@
-"""The Spark SQL that turns lines of text into records and findings, as `understudy.history.reading.reader` does in
-Python.
+"""The Spark SQL that finds the damage in lines of text, as `understudy.history.reading.reader` does in Python.
 
-The views read `clock_points`, the rows of the product's table `clocks`, and `text`: the lines of all files, each with
-its file, the block of the file in which it was read (`block`) and a number that grows within a block (`id`). These
-columns order the lines of a file. Line numbers are computed from them only for findings.
+The views read `text`: the lines of all files, each with its file, the block of the file in which it was read (`block`)
+and a number that grows within a block (`id`). These columns order the lines of a file. Line numbers are computed from
+them only for findings.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ VIEWS: dict[str, str] = {
                     WHEN e.version <> {RECORD_VERSION} THEN concat('version ', e.version)
                     ELSE type END AS what,
                coalesce(is_envelope, false) AS is_numbered,
-               e.run, e.node, e.incarnation, e.seq, e.mono_ms, e.wall_ms, type, e.cause,
-               coalesce(e.controller_epoch, 0) AS controller_epoch, e.data
+               e.run, e.node, e.incarnation, e.seq, e.mono_ms
         FROM (SELECT file, block, id, is_too_long, is_envelope, CASE WHEN is_envelope THEN e END AS e,
                      CASE WHEN is_envelope THEN coalesce(map({_FORMER_NAMES})[e.type], e.type) END AS type,
                      from_json(CASE WHEN is_envelope THEN e.data END, 'map<string,string>') AS fields
@@ -70,28 +68,6 @@ VIEWS: dict[str, str] = {
         WINDOW first_of_each AS (PARTITION BY {_WRITER}, is_repeat ORDER BY seq, file, block, id),
                before_in_file AS (PARTITION BY {_WRITER}, file ORDER BY block, id
                                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)""",
-    "points": """
-        SELECT run, node, incarnation,
-               sort_array(collect_list(struct(CAST(floor(mono_ms * 1000 + 0.5D) AS BIGINT) AS us,
-                                              CAST(floor(offset_ms * 1000 + 0.5D) AS BIGINT) AS offset_us))) AS points
-        FROM clock_points GROUP BY run, node, incarnation""",
-    "timed_lines": """
-        SELECT *, us + CASE WHEN before IS NULL AND after IS NULL THEN 0L
-                            WHEN before IS NULL THEN after.offset_us
-                            WHEN after IS NULL THEN before.offset_us
-                            ELSE CAST(floor(before.offset_us + (us - before.us) / (after.us - before.us)
-                                            * (after.offset_us - before.offset_us) + 0.5D) AS BIGINT) END AS run_us
-        FROM (SELECT *, try_element_at(filter(points, point -> point.us <= us), -1) AS before,
-                     try_element_at(filter(points, point -> point.us > us), 1) AS after
-              FROM (SELECT l.*, CAST(floor(mono_ms * 1000 + 0.5D) AS BIGINT) AS us, points
-                    FROM lines l LEFT JOIN points p
-                      ON p.run = l.run AND p.node = l.node AND p.incarnation = l.incarnation
-                    WHERE problem IS NULL AND NOT is_repeat))""",
-    "run_starts": """
-        SELECT run, min(run_us) AS start_us FROM timed_lines GROUP BY run""",
-    "records": f"""
-        SELECT {_WRITER}, seq, run_us - start_us AS us, wall_ms, type, cause, controller_epoch, data
-        FROM timed_lines JOIN run_starts USING (run)""",
     "files": """
         SELECT file, count(*) AS lines, max(struct(block, id)) AS last FROM lines GROUP BY file""",
     "flaws": f"""
@@ -119,7 +95,7 @@ VIEWS: dict[str, str] = {
         FROM flaws_by_file f JOIN lines l ON l.file = f.file AND struct(l.block, l.id) <= f.first
         GROUP BY f.file, f.kind, f.what""",
 }
-"""The SQL of each view, after those that it reads. `records` and `findings` are the results."""
+"""The SQL of each view, after those that it reads. `files` and `findings` are the results."""
 
-KEPT_VIEWS = ("lines", "records", "flaws_by_file")
-"""The views that are computed only once, because many others read them."""
+KEPT_VIEWS = ("lines", "flaws_by_file")
+"""The views that are computed only once, because several others read them."""

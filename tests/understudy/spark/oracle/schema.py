@@ -1,12 +1,8 @@
-"""Derives Spark's schemas from the structs of the record types, as text; nothing here needs Spark.
+"""Derives rules for the fields of records from the structs of the record types, as SQL; nothing here needs Spark.
 
-An envelope is read with its `data` as text, and the `data` of each type then with a schema of its own. A named tuple is
-written as an array of values of different types, which Spark has no type for: it is read as an array of text, and each
-field is converted to its type.
-
-Spark refuses the same lines as `understudy.history.reading.reader`, with exceptions that no writer causes: a number
-in place of text is read as text, a wrong value inside an array becomes null, and a second object on one line is
-ignored.
+An envelope is read with its `data` as text, and the rules then say whether the text fits the record's type. Spark
+refuses the same lines as `understudy.history.reading.reader`, with exceptions that no writer causes: a number in place
+of text, a wrong value inside an array, and a second object on one line are not refused.
 """
 
 from __future__ import annotations
@@ -25,24 +21,6 @@ ENVELOPE_DDL = (
 """The schema of a line. Spark puts a line that does not fit into the column `corrupt`."""
 
 _FieldType: TypeAlias = inspect.Type
-
-
-def data_ddl(payload: type[Payload]) -> str:
-    """Return the schema with which Spark reads the `data` of one record type from text."""
-    return ", ".join(f"`{field.encode_name}` {_read_type(field.type)}" for field in _fields(payload))
-
-
-def data_columns(payload: type[Payload], source: str) -> str:
-    """Return SQL that converts a struct read with `data_ddl` to the types of the record's fields, with their defaults.
-
-    Args:
-        source: the name of the struct's column.
-    """
-    columns = (
-        f"'{field.encode_name}', {_or_default(_converted(field.type, f'{source}.`{field.encode_name}`'), field)}"
-        for field in _fields(payload)
-    )
-    return f"named_struct({', '.join(columns)})"
 
 
 def field_rules() -> str:
@@ -83,7 +61,7 @@ def _fields(payload: type[Payload]) -> tuple[inspect.Field, ...]:
     return _struct(payload).fields
 
 
-def _read_type(field: _FieldType) -> str:
+def _kind(field: _FieldType) -> str:
     match field:
         case inspect.IntType():
             return "BIGINT"
@@ -91,64 +69,8 @@ def _read_type(field: _FieldType) -> str:
             return "DOUBLE"
         case inspect.BoolType():
             return "BOOLEAN"
-        case inspect.StrType() | inspect.DictType():
-            return "STRING"
-        case inspect.UnionType():
-            return _read_type(_without_none(field))
-        case inspect.VarTupleType():
-            return f"ARRAY<{_read_type(field.item_type)}>"
-        case inspect.StructType(array_like=True) | inspect.TupleType():
-            return "ARRAY<STRING>"
-        case _:
-            raise AssertionError(f"no Spark type is known for {field}; add it to this module")
-
-
-def _converted(field: _FieldType, value: str) -> str:
-    """Return SQL that converts a value of the type `_read_type` to the field's type."""
-    match field:
-        case inspect.VarTupleType(item_type=inspect.StructType(array_like=True) as item):
-            parts = (
-                f"'{part.encode_name}', {_or_default(_from_text(part.type, f'get(e, {place})'), part)}"
-                for place, part in enumerate(item.fields)
-            )
-            return f"transform({value}, e -> named_struct({', '.join(parts)}))"
-        case inspect.VarTupleType(item_type=inspect.TupleType() as item):
-            parts = (
-                f"'_{place}', {_from_text(part, f'get(e, {place})')}" for place, part in enumerate(item.item_types)
-            )
-            return f"transform({value}, e -> named_struct({', '.join(parts)}))"
-        case _:
-            return value
-
-
-def _from_text(field: _FieldType, text: str) -> str:
-    match field:
         case inspect.StrType():
-            return text
-        case inspect.VarTupleType():
-            return f"from_json({text}, '{_read_type(field)}')"
-        case _:
-            return f"try_cast({text} AS {_read_type(field)})"
-
-
-def _or_default(value: str, field: inspect.Field) -> str:
-    match field.default:
-        case msgspec.NODEFAULT | None:
-            return value
-        case bool() as default:
-            return f"coalesce({value}, {_sql(default)})"
-        case int() | float() as default:
-            return f"coalesce({value}, {default!r})"
-        case str() as default:
-            return f"coalesce({value}, '{default}')"
-        case ():
-            return f"coalesce({value}, array())"
-        case default:
-            raise AssertionError(f"no SQL is known for the default {default!r} of {field.name}; add it to this module")
-
-
-def _kind(field: _FieldType) -> str:
-    match field:
+            return "STRING"
         case inspect.UnionType():
             return _kind(_without_none(field))
         case inspect.DictType():
@@ -156,7 +78,7 @@ def _kind(field: _FieldType) -> str:
         case inspect.VarTupleType() | inspect.TupleType() | inspect.StructType(array_like=True):
             return "ARRAY"
         case _:
-            return _read_type(field)
+            raise AssertionError(f"no kind is known for {field}; add it to this module")
 
 
 def _nullable(field: _FieldType) -> bool:
