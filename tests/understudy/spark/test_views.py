@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
+from understudy.spark.package_archive import package_archive
 from understudy.spark.views.definitions import RECORDS, SMALL, TABLES, definition, views
 
 
@@ -45,3 +48,10 @@ def test_given_views_are_in_braces_and_what_only_they_read_is_left_out() -> None
 def test_an_unknown_view_is_named() -> None:
     with pytest.raises(KeyError, match="there is no view 'nothing'; the tables are settings, totals, "):
         definition("nothing")
+
+
+def test_the_archive_of_the_package_has_the_sql(tmp_path: Path) -> None:
+    """`spark-submit --py-files` gives the archive to a driver as well."""
+    with ZipFile(package_archive(tmp_path)) as archive:
+        names = {Path(name).name for name in archive.namelist() if name.startswith("understudy/spark/views/")}
+    assert {file.name for file in files("understudy.spark.views").iterdir() if file.name.endswith(".sql")} <= names
