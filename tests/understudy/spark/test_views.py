@@ -43,6 +43,7 @@ def test_given_views_are_in_braces_and_what_only_they_read_is_left_out() -> None
     assert "reign_times AS (" not in of_reigns
     assert "JOIN {incarnations} i" in of_reigns
     assert "incarnations AS (" not in of_reigns
+    assert "{clocks}" not in of_reigns
 
 
 def test_an_unknown_view_is_named() -> None:

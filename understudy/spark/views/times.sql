@@ -24,15 +24,15 @@ GROUP BY run, node, incarnation;
 -- The records of all types, with `clock_us`: the time of a record by the run's reference clock, in microseconds. A clock
 -- without an alignment is taken for the reference clock.
 CREATE TEMPORARY VIEW clocked_records AS
-SELECT run, node, incarnation, seq, wall_ms, segments,
+SELECT run, node, incarnation, wall_ms, segments,
        own_us + CAST(floor(
            segment.offset_us + (own_us - segment.from_us) / segment.length_us * segment.more_us + 0.5D
        ) AS BIGINT) AS clock_us
 FROM (
-    SELECT run, node, incarnation, seq, wall_ms, own_us, segments,
+    SELECT run, node, incarnation, wall_ms, own_us, segments,
            element_at(filter(segments, s -> s.from_us <= own_us), -1) AS segment
     FROM (
-        SELECT r.run, r.node, r.incarnation, r.seq, r.wall_ms,
+        SELECT r.run, r.node, r.incarnation, r.wall_ms,
                CAST(floor(r.mono_ms * 1000 + 0.5D) AS BIGINT) AS own_us,
                coalesce(
                    c.segments,
@@ -60,6 +60,15 @@ FROM (
 
 -- The records of all types, with `us`: microseconds after the run's first record.
 CREATE TEMPORARY VIEW records AS
-SELECT r.run, r.clock_us - i.start_us AS us, r.node, r.incarnation, r.seq
-FROM clocked_records r
-JOIN incarnations i ON i.run = r.run AND i.node = r.node AND i.incarnation = r.incarnation;
+SELECT run, node, incarnation, seq,
+       own_us - start_us + CAST(floor(
+           segment.offset_us + (own_us - segment.from_us) / segment.length_us * segment.more_us + 0.5D
+       ) AS BIGINT) AS us
+FROM (
+    SELECT r.run, r.node, r.incarnation, r.seq, r.own_us, i.start_us,
+           element_at(filter(i.segments, s -> s.from_us <= r.own_us), -1) AS segment
+    FROM (
+        SELECT run, node, incarnation, seq, CAST(floor(mono_ms * 1000 + 0.5D) AS BIGINT) AS own_us FROM {records}
+    ) r
+    JOIN incarnations i ON i.run = r.run AND i.node = r.node AND i.incarnation = r.incarnation
+);
