@@ -94,6 +94,18 @@ def test_a_compacted_topic_is_read_without_a_violation(seed: int) -> None:
     assert len(final) >= len(KEYS)
 
 
+def test_a_load_reads_no_partition_of_another_one_at_its_end() -> None:
+    """Loads of several topics have one history."""
+    topic = CompactedTopic(1)
+    cluster, history = topic.cluster, topic.load.history
+    cluster.run_for(3_000)
+    other = ClientLoad(cluster.client_network, cluster.simulator.clock, lambda: cluster.bootstrap, [], history=history)
+    cluster.ask(other.read_all())
+    cluster.close()
+    assert history.sends
+    assert not any(poll.is_final for poll in history.polls)
+
+
 @pytest.mark.parametrize("seed", range(1, 20))
 def test_brokers_fail_while_they_compact(seed: int) -> None:
     topic, judgement = run(seed, fails=True)

@@ -57,6 +57,7 @@ class ClientLoad(Load):
             self.history.compacted |= set(partitions)
         self._on_acknowledged = on_acknowledged
         self._next_value = 0
+        self._sent_to: set[TopicPartition] = set()
 
     async def produce(
         self,
@@ -108,14 +109,13 @@ class ClientLoad(Load):
                     offsets[each] = await self._poll(name, consumer, each, offsets[each], max_wait_ms=1_000)
 
     async def read_all(self) -> None:
-        """Read every partition of the load to its end within a minute, and every other one to which records were sent.
+        """Read every partition of the load to its end within a minute, and others to which it has sent records.
 
         It is to be called after the last fault. A partition without an end is asked again after the others have been
         read.
         """
         deadline_ms = self._clock.monotonic_ms() + FINAL_READ_TIMEOUT_MS
-        elsewhere = {TopicPartition(*send.partition) for send in self.history.sends}.difference(self._partitions)
-        unread = deque((*self._partitions, *sorted(elsewhere)))
+        unread = deque((*self._partitions, *sorted(self._sent_to.difference(self._partitions))))
         unfinished: list[TopicPartition] = []
         with self.client(_FINAL_CONSUMER) as connections:
             consumer = Consumer(connections)
@@ -173,6 +173,7 @@ class ClientLoad(Load):
         keys: list[str] | None = None,
     ) -> None:
         """Send a batch, and note its outcome."""
+        self._sent_to.add(topic_partition)
         delivery = await producer.send(
             topic_partition,
             [value.encode() for value in values],
