@@ -12,7 +12,13 @@ from typing import Final
 DISTRIBUTION: Final = "kafka-understudy"
 
 _MODULES_BY_EXTRA: Final = {
-    "spark": {"pyspark": "Apache Spark", "pyarrow": "Apache Arrow", "numpy": "NumPy", "pandas": "pandas"},
+    "spark": {
+        "pyspark": "Apache Spark",
+        "pyarrow": "Apache Arrow",
+        "deltalake": "deltalake",
+        "numpy": "NumPy",
+        "pandas": "pandas",
+    },
     "notebook": {"pandas": "pandas"},
 }
 """Modules of each extra, with their names for messages."""

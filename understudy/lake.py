@@ -1,4 +1,5 @@
-"""`Lake`, which reads the records and tables of many runs. Needs pyarrow, and says so if it is not installed.
+"""`Lake`, which reads the records and tables of many runs. Needs pyarrow and deltalake, and says so if one is not
+installed.
 
 from understudy.lake import Lake
 """
@@ -18,7 +19,7 @@ __all__ = ["Lake"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    require("spark", "pyarrow")
+    require("spark", "pyarrow", "deltalake")
     from understudy.history.lake.lake import Lake  # noqa: PLC0415  the extra `spark`
 
     return Lake

@@ -18,7 +18,7 @@ from understudy.foundation.eventlog.fences import Fence
 from understudy.foundation.eventlog.log import EventLog
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, ControllerElected, Envelope, EventStarted, Payload
 from understudy.foundation.eventlog.rules import Fix, Rules
-from understudy.spark.comments import attribute_docstrings, documented_statements
+from understudy.history.lake.comments import attribute_docstrings, documented_statements
 
 NAME = "reference/event-log.md"
 

@@ -20,7 +20,7 @@ from understudy.controller.transitions import (
     PartitionState,
     ReplicaState,
 )
-from understudy.spark.comments import attribute_docstrings
+from understudy.history.lake.comments import attribute_docstrings
 
 NAME = "reference/state-machines.md"
 SOURCE = "controller/transitions.py"

@@ -12,7 +12,7 @@ from devtools.pages.text import paragraph
 from understudy.history.metrics.doubt import COUNTS
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
 from understudy.history.metrics.row_tables import ROW_TABLES
-from understudy.spark.comments import attribute_docstrings
+from understudy.history.lake.comments import attribute_docstrings
 
 NAME = "reference/tables.md"
 
@@ -23,7 +23,8 @@ HEAD = """\
 # The tables of a run
 
 `understudy replay` computes these tables from the event logs of each run. The page shows a part of them; `--json`
-prints all of them, and `--dir` and a lake hold them as Parquet, with the id of the run as the first column.
+prints all of them, and `--dir` and a lake hold them as Parquet, with the id of the run as the first column, and with
+each time in `_at_ms` also as a timestamp in UTC, at the end: `lost_at`.
 `python -m devtools.pages` writes this page from the structs in `understudy/history/metrics/metric_tables.py`; a test
 compares the two.
 

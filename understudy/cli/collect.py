@@ -21,7 +21,7 @@ from understudy.foundation.times import fixed
 from understudy.history.collecting.collect import Collection, FileCopy, NotOneRun, copy_files, plan
 from understudy.history.collecting.sources import LocalSource, NoEventLogs, Source, SourceFailed
 from understudy.history.collecting.ssh import ssh_source
-from understudy.history.lake.manifest import is_lake
+from understudy.history.lake.layout import is_lake
 from understudy.history.reading.clocks import MachineClock, RunClocks
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.missing import MissingRecords, find_missing

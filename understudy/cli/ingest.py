@@ -1,4 +1,4 @@
-"""`understudy ingest`: bring event logs into a lake, a folder of Parquet files, or remove runs from it.
+"""`understudy ingest`: bring event logs into a lake, a folder of Delta tables, or remove runs from it.
 
 Runs that are in the lake already are not changed, except that runs that have grown are replaced. The exit code is 0 if
 all runs are in the lake, 1 if one was refused or the lake cannot be written, 2 if there is nothing to ingest, the
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if bool(options.runs) == bool(options.remove):
         options.usage_error("give either RUN folders to ingest, or --remove RUN_ID")
-    require("spark", "pyarrow")
+    require("spark", "pyarrow", "deltalake")
     from understudy.cli.analysis.ingest import ingest_runs  # noqa: PLC0415  the extra `spark`
 
     return ingest_runs(options)

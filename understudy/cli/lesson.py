@@ -34,7 +34,7 @@ from understudy.clusters.java import JavaNotFound
 from understudy.clusters.problems import BadExperiment
 from understudy.clusters.processes.cluster_view import NO_ANSWER
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
-from understudy.history.lake.manifest import LakeError
+from understudy.history.lake.errors import LakeError
 from understudy.trials.experiments.running import CannotRun
 from understudy.trials.lessons.document import Lesson
 from understudy.trials.lessons.lesson_text import show_as_text

@@ -17,7 +17,8 @@ import msgspec
 
 from understudy.cli.arguments import BadInput, Failed, accept_old_words, add_spark, reported_as, seconds
 from understudy.extras import require
-from understudy.history.lake.manifest import LakeError, is_lake
+from understudy.history.lake.errors import LakeError
+from understudy.history.lake.layout import is_lake
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.listing import list_files, special_file
 from understudy.history.report.html_page import html_page
@@ -123,7 +124,7 @@ def _check(options: argparse.Namespace) -> None:
 @reported_as(Failed, LakeError)
 def _from_lake(options: argparse.Namespace) -> None:
     """Print the page of a lake, whose tables were computed when its runs were ingested."""
-    require("spark", "pyarrow")
+    require("spark", "pyarrow", "deltalake")
     from understudy.history.lake.lake import Lake  # noqa: PLC0415  the extra `spark`
 
     if len(options.runs) > 1:

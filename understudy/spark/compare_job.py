@@ -30,7 +30,7 @@ from understudy.history.compare.groups import (
 )
 from understudy.history.lake.columns import MISSING, TOTALS
 from understudy.history.lake.lake import Lake
-from understudy.history.lake.manifest import is_lake
+from understudy.history.lake.layout import is_lake
 from understudy.history.metrics.incomplete_runs import first_evidence, older_row
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, Missing
 from understudy.spark.distribution import contents, run_on_rows

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from understudy.history.lake.columns import RUN_TABLES, table_schema
-from understudy.spark.comments import column_comments
+from understudy.history.lake.columns import table_schema
+from understudy.history.lake.comments import table_comments
 
 
 def ddl(schema: pa.Schema, comments: Mapping[str, str] | None = None) -> str:
@@ -21,8 +21,7 @@ def ddl(schema: pa.Schema, comments: Mapping[str, str] | None = None) -> str:
 
 def table_ddl(name: str) -> str:
     """Return the columns of one of `RUN_TABLES` with their meanings as comments."""
-    comments = {"run": "The id of the run.", **column_comments(RUN_TABLES[name])}
-    return ddl(table_schema(name), comments)
+    return ddl(table_schema(name), table_comments(name))
 
 
 def _comment(comments: Mapping[str, str] | None, column: str) -> str:
@@ -40,4 +39,10 @@ def _type(arrow: pa.DataType) -> str:
     return _SCALARS[arrow]
 
 
-_SCALARS = {pa.int64(): "BIGINT", pa.float64(): "DOUBLE", pa.bool_(): "BOOLEAN", pa.string(): "STRING"}
+_SCALARS = {
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.string(): "STRING",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMP",
+}

@@ -21,9 +21,9 @@ from understudy.history.compare.comparison import Comparison
 from understudy.history.compare.groups import QUANTITIES
 from understudy.history.lake import ingest as ingesting
 from understudy.history.lake.columns import struct_type
+from understudy.history.lake.comments import column_comments
 from understudy.history.reading.listing import LogListing
 from understudy.history.report.runs import logs_in
-from understudy.spark.comments import column_comments
 from understudy.spark.compare_job import compare_tables, read_tables
 from understudy.spark.ddl import ddl
 from understudy.spark.ingest_job import SparkEngine

@@ -15,8 +15,8 @@ from typing import Self
 
 from pyspark.sql import SparkSession
 
+from understudy.history.lake.errors import LakeError
 from understudy.history.lake.ingest import Ingested, NothingToIngest, find_logs, ingest
-from understudy.history.lake.manifest import LakeError
 from understudy.spark.failures import SparkFailed
 from understudy.spark.ingest_job import SparkEngine
 

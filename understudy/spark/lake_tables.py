@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from understudy.history.lake.columns import ENVELOPE_FIELDS
+from understudy.history.lake.columns import ENVELOPE_FIELDS, INGEST
 from understudy.history.lake.lake import Lake
-from understudy.history.lake.parts import RECORDS
+from understudy.history.lake.layout import RECORDS
 from understudy.spark.ddl import ddl
 
 
@@ -27,12 +28,11 @@ def read_lake(spark: SparkSession, lake: Path | str, name: str, *, incomplete: b
         LakeError: the folder is no lake, has no such table, or records of all its runs are missing.
     """
     opened = Lake(lake)
-    schema = ddl(opened.schema(name))
-    files = [str(path) for path in opened.files(*opened.folder(name).split("/"))]
+    schema = opened.schema(name)
+    files = opened.files(*opened.folder(name).split("/"))
     left_out = opened.left_out(name, incomplete=incomplete)
-    if not files:
-        return spark.createDataFrame([], schema)
-    return _without(spark.read.schema(schema).parquet(*files), left_out)
+    rows = _counted(spark, opened, files, schema)
+    return _without(rows.drop(INGEST.name), left_out)
 
 
 def read_records(spark: SparkSession, lake: Path | str, *, incomplete: bool = False) -> DataFrame:
@@ -47,14 +47,27 @@ def read_records(spark: SparkSession, lake: Path | str, *, incomplete: bool = Fa
         LakeError: the folder is no lake, or records of all its runs are missing.
     """
     opened = Lake(lake)
-    schema = ddl(pa.schema(ENVELOPE_FIELDS))
-    files = [str(path) for name in opened.record_types for path in opened.files(RECORDS, name)]
+    files = [path for name in opened.record_types for path in opened.files(RECORDS, name)]
     left_out = opened.left_out(RECORDS, incomplete=incomplete)
+    schema = pa.schema(ENVELOPE_FIELDS)
     if not files:
-        return spark.createDataFrame([], f"{schema}, `type` STRING")
+        return spark.createDataFrame([], f"{ddl(schema)}, `type` STRING")
     # A file has the records of one type, in the folder of its name.
     folder = "element_at(split(_metadata.file_path, '/'), -2) AS type"
-    return _without(spark.read.schema(schema).parquet(*files).selectExpr("*", folder), left_out)
+    rows = _counted(spark, opened, files, schema, folder)
+    return _without(rows.drop(INGEST.name), left_out)
+
+
+def _counted(spark: SparkSession, lake: Lake, files: Sequence[Path], schema: pa.Schema, *more: str) -> DataFrame:
+    """Return the rows of files that count, with `ingest` and more columns."""
+    columns = ddl(schema.append(INGEST))
+    if not files:
+        return spark.createDataFrame([], columns)
+    rows = spark.read.schema(columns).parquet(*map(str, files)).selectExpr("*", *more)
+    if not lake.uncounted:
+        return rows
+    others = spark.createDataFrame(sorted(lake.uncounted), "run STRING, ingest STRING")
+    return rows.join(others.hint("broadcast"), ["run", INGEST.name], "left_anti")
 
 
 def _without(rows: DataFrame, runs: frozenset[str]) -> DataFrame:

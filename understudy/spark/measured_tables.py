@@ -108,5 +108,5 @@ class RunTables(Mapping[str, DataFrame]):
 
     def _found_by_listing(self) -> DataFrame:
         """Return the findings about paths and files of several runs, which belong to no run."""
-        rows = run_table(FINDINGS, [("", finding) for finding in self._findings]).to_pylist()
+        rows = run_table(FINDINGS, [("", finding) for finding in self._findings], {}).to_pylist()
         return self._spark.createDataFrame([tuple(row.values()) for row in rows], table_ddl(FINDINGS))

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 from understudy.clusters.software import software_commit, software_version
 from understudy.history.lake.columns import struct_type
 from understudy.history.lake.ingest import find_logs, ingest
-from understudy.history.lake.writer import SEEDS, check_is_lake
+from understudy.history.lake.layout import SEEDS
+from understudy.history.lake.writer import check_is_lake
 from understudy.trials.hunt.seed_tasks import SeedOutcome
 
 SCHEMA = pa.schema([pa.field("software", pa.string()), *struct_type(SeedOutcome)])

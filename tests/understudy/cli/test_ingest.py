@@ -16,10 +16,10 @@ from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.lakes import assert_holds
 from understudy.cli.analysis.ingest import describe
 from understudy.cli.main import main
+from understudy.history.lake import delta
 from understudy.history.lake.ingest import Ingested
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.runs_to_parts import RefusedRun
-from understudy.history.lake.writer import LakeWriter
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def ingest(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, st
 def test_runs_are_added_once_and_removed(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, output = ingest(capsys, "runs")
     assert code == 0
-    assert output.startswith("lake has version 1: 2 runs added, 0 replaced, 0 unchanged; ")
+    assert output.startswith("lake has version 2: 2 runs added, 0 replaced, 0 unchanged; ")
     assert_holds(Path("lake"), runs)
     assert ingest(capsys, "runs/killed", "runs/random-1") == (
         0,
-        "lake has version 1: 0 runs added, 0 replaced, 2 unchanged; 0 records written\n",
+        "lake has version 2: 0 runs added, 0 replaced, 2 unchanged; 0 records written\n",
     )
-    assert ingest(capsys, "--remove", "run-1") == (0, "removed 1 runs; lake has version 2\n")
+    assert ingest(capsys, "--remove", "run-1") == (0, "removed 1 runs; lake has version 4\n")
     assert list(Lake("lake").runs) == ["random-1"]
     code, output = ingest(capsys, "--remove", "run-1")
     assert (code, output) == (2, f"understudy ingest: {Path('lake').absolute()} has no run 'run-1'; it has 1 others\n")
@@ -116,27 +116,42 @@ def test_what_is_no_lake_or_no_log_has_exit_code_2(runs: Path, capsys: pytest.Ca
     assert ingest(capsys, "nowhere")[0] == 2
     code, output = ingest(capsys, "--remove", "run-1")
     assert code == 2
-    assert output.startswith("understudy ingest: lake is not a lake: it has no manifest; `understudy ingest RUN")
+    assert output.startswith("understudy ingest: lake is not a lake: it has no table runs; `understudy ingest RUN")
     assert not Path("lake").exists()
     Path("lake").mkdir()
     Path("lake/notes.txt").touch()
     code, output = ingest(capsys, "runs")
     assert code == 2
-    assert output.startswith("understudy ingest: lake is not a lake: it holds notes.txt and no manifest")
+    assert output.startswith("understudy ingest: lake is not a lake: it holds notes.txt and no table runs")
     shutil.rmtree("lake")
     assert ingest(capsys, "runs")[0] == 0
-    manifest = Path("lake/manifest/0000000001.json")
-    manifest.write_bytes(manifest.read_bytes().replace(b'"format":1', b'"format":2'))
+    created = Path("lake/runs/_delta_log/00000000000000000000.json")
+    created.write_text(created.read_text().replace('"understudy.format":"2"', '"understudy.format":"3"'))
     code, output = ingest(capsys, "runs")
     assert code == 2
-    assert "has format 2, and this Understudy knows formats up to 1" in output
+    assert "has format 3, and this Understudy knows formats up to 2" in output
+    shutil.rmtree("lake")
+    Path("lake/manifest").mkdir(parents=True)
+    Path("lake/manifest/0000000001.json").write_text("{}")
+    code, output = ingest(capsys, "runs")
+    assert code == 2
+    assert (
+        "lake is a lake of an earlier Understudy, before lakes were Delta tables; ingest its event logs into" in output
+    )
 
 
-def test_a_busy_lake_has_exit_code_1(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with LakeWriter(Path("lake")):
-        code, output = ingest(capsys, "runs")
+def test_a_busy_lake_has_exit_code_1(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(*_: object) -> None:
+        raise delta.Changed
+
+    assert ingest(capsys, "runs")[0] == 0
+    monkeypatch.setattr(delta, "overwrite", changed)
+    code, output = ingest(capsys, "--remove", "run-1")
     assert code == 1
-    assert output.startswith("understudy ingest: another process is writing to ")
+    assert output.startswith("understudy ingest: other processes change ")
+    assert output.endswith(" again and again; run the command again later\n")
 
 
 def test_a_lake_that_cannot_be_written_has_exit_code_1(

@@ -50,7 +50,7 @@ def test_a_page_names_the_lake(logs: Path, lake: Path, capsys: pytest.CaptureFix
     from_logs = shown(capsys, "replay", logs, "--engine", "python")
     from_lake = shown(capsys, "replay", lake)
     computed = [line for line in from_lake.splitlines() if "computed by" in line]
-    assert computed[0].startswith("  computed by version 1 of the lake ")
+    assert computed[0].startswith("  computed by version 2 of the lake ")
     others = [[line for line in page.splitlines() if "computed by" not in line] for page in (from_lake, from_logs)]
     assert others[0] == others[1]
 
@@ -73,8 +73,8 @@ def test_what_does_not_go_with_a_lake_is_refused(logs: Path, lake: Path, capsys:
 
 
 def test_a_lake_of_a_later_format_is_refused(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (manifest,) = (lake / "manifest").glob("*.json")
-    manifest.write_bytes(manifest.read_bytes().replace(b'"format":1', b'"format":99'))
+    created = lake / "runs" / "_delta_log" / "00000000000000000000.json"
+    created.write_text(created.read_text().replace('"understudy.format":"2"', '"understudy.format":"99"'))
     compare = ["compare", str(lake), "--by", "brokers"]
     for command in (["replay", str(lake)], compare, [*compare, "--spark", "local[1]"]):
         assert main(command) == 1

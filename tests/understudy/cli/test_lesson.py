@@ -9,7 +9,7 @@ import pytest
 
 from understudy.cli.main import main
 from understudy.clusters.java import JavaNotFound, choose_java
-from understudy.history.lake.manifest import is_lake
+from understudy.history.lake.layout import is_lake
 from understudy.trials.lessons.library import FILES, names
 from understudy.trials.lessons.template import template
 

@@ -17,10 +17,7 @@ from tests.understudy.spark.test_replay_job import write
 from understudy.cli.main import main
 from understudy.history.compare.comparison import Comparison, compare
 from understudy.history.compare.groups import CannotCompare, command_in_lake, observe
-from understudy.history.lake import ingest as ingesting
-from understudy.history.lake import parts
 from understudy.history.lake.lake import Lake
-from understudy.history.metrics.incomplete_runs import NOT_JUDGED
 from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import find_logs
 from understudy.spark.compare_job import TABLES_READ, compare_tables, read_tables
@@ -102,26 +99,6 @@ def test_runs_with_missing_records_are_left_out_as_in_plain_python(
         CannotCompare, match=r"none of the runs is complete, for example cut-1: broker-4 lacks .*--run c"
     ):
         in_spark(session, tmp_path / "all", ("world",), {})
-
-
-def test_a_run_of_an_older_lake_is_left_out(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    let_be_incomplete(monkeypatch)
-    for name in ("older", "whole"):
-        write(killed_controller(name), tmp_path / "runs" / name)
-    with monkeypatch.context() as before:
-        for module in (ingesting, parts):
-            before.setattr(module, "schema_digest", lambda: "older")
-        take(tmp_path / "lake", tmp_path / "runs" / "older")
-    opened = Lake(tmp_path / "lake")
-    for name, since in (("totals", ["doubt", "is_complete", "leaderless_within_ms"]), ("failovers", ["doubt"])):
-        (path,) = opened.files("tables", name)
-        pq.write_table(pq.read_table(path).drop_columns(since), path)
-    take(tmp_path / "lake", tmp_path / "runs" / "whole")
-    without = in_spark(session, tmp_path / "lake", ("world",), {})
-    assert (without.runs, [(run.run, run.missing) for run in without.incomplete]) == (1, [("older", NOT_JUDGED)])
-    assert in_spark(session, tmp_path / "lake", ("world",), {}, incomplete=True).failovers == 2
 
 
 def test_the_command_prints_the_same_page_from_tables_as_from_logs(logs: Path, tables: Path) -> None:

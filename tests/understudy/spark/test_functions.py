@@ -7,6 +7,7 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,12 +22,12 @@ from tests.understudy.spark.test_replay_job import write, write_mixed
 from understudy.history.compare.comparison import compare as compare_runs
 from understudy.history.compare.groups import QUANTITIES, CannotCompare, observe
 from understudy.history.lake.columns import FINDINGS, RUN_TABLES
+from understudy.history.lake.comments import column_comments
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.log_rows import BadSource
 from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import DIFFERENT_RUNS
 from understudy.spark import compare, ingest, replay, seeds
-from understudy.spark.comments import column_comments
 from understudy.spark.failures import SparkFailed, spark_errors
 from understudy.spark.job_watch import shown
 from understudy.trials.hunt.seed_tasks import SeedTask, run_task
@@ -51,7 +52,13 @@ def rows_of(table: DataFrame) -> list[str]:
 
 
 def in_order(rows: Iterable[object]) -> list[str]:
-    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+    return sorted(json.dumps(row, sort_keys=True, default=in_utc) for row in rows)
+
+
+def in_utc(time: object) -> str:
+    """Return a time as text; Spark gives times of the machine's time zone, without its name."""
+    assert isinstance(time, datetime)
+    return time.astimezone(UTC).isoformat()
 
 
 def assert_same_tables(tables: Mapping[str, DataFrame], lake: Lake) -> None:

@@ -21,9 +21,9 @@ from tests.understudy.spark.oracle.sql_tables import assert_sql_agrees
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake import ingest as ingesting
 from understudy.history.lake.columns import RUN_TABLES
+from understudy.history.lake.errors import LakeError
 from understudy.history.lake.ingest import find_logs, ingest, remove
 from understudy.history.lake.lake import Lake
-from understudy.history.lake.manifest import LakeError
 from understudy.history.metrics.incomplete_runs import IncompleteRunsLeftOut
 from understudy.history.metrics.metric_tables import TABLES
 from understudy.spark import read_lake, read_records, tables
@@ -203,7 +203,7 @@ def start(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_the_command_ingests_in_spark_with_the_java_from_pip(runs: Path, tmp_path: Path) -> None:
     done = start(runs, "--lake", tmp_path / "lake", "--engine", "spark")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"{tmp_path}/lake has version 1: 5 runs added, 0 replaced, 0 unchanged; ")
+    assert done.stdout.startswith(f"{tmp_path}/lake has version 2: 5 runs added, 0 replaced, 0 unchanged; ")
     assert_holds(tmp_path / "lake", runs)
     again = start(runs, "--lake", tmp_path / "lake", "--engine", "spark", "--master", "nowhere")
     assert again.returncode == 0, "Spark is not started if there is nothing to write"

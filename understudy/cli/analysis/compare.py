@@ -20,7 +20,9 @@ from understudy.history.compare.groups import CannotCompare, check_settings, com
 from understudy.history.compare.html_page import shown_runs, write_page
 from understudy.history.compare.json_page import as_json
 from understudy.history.compare.text_page import render
-from understudy.history.lake.manifest import LakeError, is_lake, read_newest
+from understudy.history.lake.errors import LakeError
+from understudy.history.lake.layout import is_lake
+from understudy.history.lake.runs_table import Runs
 from understudy.page.export import page_of
 from understudy.page.recorded.runs import NoSuchRun
 
@@ -82,7 +84,7 @@ def _in_spark(options: argparse.Namespace) -> Comparison:
     with reported_as(Failed, JavaNotFound, SparkFailed, LakeError):
         if is_lake(options.runs[0]):
             # A lake that cannot be read is named before Spark has started, which takes seconds.
-            read_newest(options.runs[0])
+            Runs(options.runs[0])
         settings = SparkSettings.chosen(master=options.spark, java_home=options.java_home)
         with Activity(sys.stderr, plain_lines=False) as activity:
             return compare_folder(
@@ -98,7 +100,7 @@ def _in_spark(options: argparse.Namespace) -> Comparison:
 @reported_as(Failed, LakeError)
 def _in_lake(options: argparse.Namespace) -> ObservedFolders:
     """Observe the runs of a lake, from its tables."""
-    require("spark", "pyarrow")
+    require("spark", "pyarrow", "deltalake")
     from understudy.history.lake.lake import Lake  # noqa: PLC0415  pyarrow only for a lake
 
     if len(options.runs) > 1:

@@ -17,7 +17,7 @@ from understudy.cli.arguments import Failed, reported_as
 from understudy.cli.interruptions import Interruption, interruptible
 from understudy.cli.screen import Screen
 from understudy.clusters.java import JavaNotFound
-from understudy.history.lake.manifest import LakeError
+from understudy.history.lake.errors import LakeError
 from understudy.history.report.replay import Replay
 from understudy.history.report.report import render
 from understudy.spark.failures import SparkFailed

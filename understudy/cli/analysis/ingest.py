@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from understudy.cli.activity import Activity
 from understudy.cli.arguments import PYTHON_ENGINE, BadInput, Failed, reported_as
 from understudy.clusters.java import JavaNotFound
+from understudy.history.lake.errors import LakeError, LaterLake, NotALake
 from understudy.history.lake.ingest import (
     IN_PROCESS_BYTES,
     Engine,
@@ -22,7 +23,7 @@ from understudy.history.lake.ingest import (
     ingest,
     remove,
 )
-from understudy.history.lake.manifest import LakeError, LaterLake, NotALake, is_lake
+from understudy.history.lake.layout import is_lake
 from understudy.history.lake.writer import UnknownRun, check_is_lake
 
 if TYPE_CHECKING:

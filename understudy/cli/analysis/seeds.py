@@ -10,7 +10,7 @@ from itertools import chain
 from understudy.cli.arguments import BadInput, Failed, reported_as
 from understudy.clusters.java import JavaNotFound
 from understudy.foundation.eventlog.fences import Switch
-from understudy.history.lake.manifest import LakeError, NotALake
+from understudy.history.lake.errors import LakeError, NotALake
 from understudy.spark.failures import SparkFailed
 from understudy.spark.running import spark_running
 from understudy.spark.seed_ledger import SeedHunt

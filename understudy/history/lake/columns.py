@@ -2,12 +2,14 @@
 
 The lake's Parquet files and Spark's data source share this mapping: whole numbers are int64, tuples are lists, structs
 written as arrays are lists of structs, and dictionaries are JSON text. A tuple of several types is a struct whose
-fields are `_0`, `_1` and so on.
+fields are `_0`, `_1` and so on. After the columns of a struct come its times as timestamps in UTC: `lost_at` beside the
+milliseconds of `lost_at_ms`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
 from operator import attrgetter, itemgetter
@@ -15,6 +17,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import inspect
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Payload
@@ -38,6 +41,15 @@ ENVELOPE_FIELDS: tuple[pa.Field, ...] = (
 """Columns before the payload's columns in a table of records: the envelope without its version and its type."""
 
 
+INGEST = pa.field("ingest", pa.string())
+"""Column of every table of a lake, after the others: the ingest that has written the row (`runs_table`)."""
+
+_TIME = pa.timestamp("us", tz="UTC")
+_WALL_AT = pa.field("wall_at", _TIME)
+_STARTED = "started_ms"
+"""Column of milliseconds since 1970; other columns of `_TIMES` count from the beginning of their run."""
+_TIMES = re.compile("(.*_)?at_ms")
+
 TOTALS = "totals"
 """The table with a row for each run, which says whether the run is complete."""
 MISSING = "missing"
@@ -47,6 +59,8 @@ RUN_TABLES: dict[str, type[msgspec.Struct]] = {**TABLES, **ROW_TABLES, FINDINGS:
 
 _ENVELOPE_NAMES = frozenset(field.name for field in ENVELOPE_FIELDS)
 
+_MAX_TIME_MS = 2.0**46
+"""Milliseconds of some 2,200 years: the sum of two still has a year of four digits, which Python needs."""
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 
 
@@ -87,22 +101,32 @@ def struct_type(struct: type[msgspec.Struct]) -> pa.StructType:
 
 @cache
 def record_schema(name: str) -> pa.Schema:
-    """Return the schema of the table of one record type: the envelope, then the fields of the payload.
+    """Return the schema of the table of one record type: the envelope, the fields of the payload, and `wall_at`.
 
     A field of the payload with the name of an envelope column gets the prefix `data_`, for example
     `data_controller_epoch`.
     """
-    return pa.schema([*ENVELOPE_FIELDS, *(_payload_column(field) for field in struct_type(PAYLOAD_BY_TYPE[name]))])
+    payload = (field.with_name(payload_column_name(field.name)) for field in struct_type(PAYLOAD_BY_TYPE[name]))
+    return pa.schema([*ENVELOPE_FIELDS, *payload, _WALL_AT])
 
 
 @cache
 def table_schema(name: str) -> pa.Schema:
-    """Return the schema of one of `RUN_TABLES`: `run`, then the fields of its struct."""
-    return pa.schema([RUN, *struct_type(RUN_TABLES[name])])
+    """Return the schema of one of `RUN_TABLES`: `run`, the fields of its struct, and the times as timestamps."""
+    return pa.schema([RUN, *struct_type(RUN_TABLES[name]), *(pa.field(time, _TIME) for time in time_columns(name))])
 
 
-def _payload_column(field: pa.Field) -> pa.Field:
-    return field.with_name(f"data_{field.name}") if field.name in _ENVELOPE_NAMES else field
+@cache
+def time_columns(name: str) -> dict[str, str]:
+    """Return the columns of timestamps in one of `RUN_TABLES`, each with the column of milliseconds that it repeats."""
+    fields = RUN_TABLES[name].__struct_fields__
+    times = {field.removesuffix("_ms"): field for field in fields if _TIMES.fullmatch(field)}
+    return {"started_at": _STARTED, **times} if _STARTED in fields else times
+
+
+def payload_column_name(field: str) -> str:
+    """Return the column of a field of a payload."""
+    return f"data_{field}" if field in _ENVELOPE_NAMES else field
 
 
 @cache
@@ -138,14 +162,38 @@ def record_table(name: str, envelopes: Sequence[Any]) -> pa.Table:
     """
     columns = [column(list(map(attrgetter(field.name), envelopes)), field.type) for field in ENVELOPE_FIELDS]
     columns += payload_columns(PAYLOAD_BY_TYPE[name], list(map(attrgetter("data"), envelopes)))
+    columns.append(_timestamps(_micros(columns[record_schema(name).get_field_index("wall_ms")])))
     return pa.Table.from_arrays(columns, schema=record_schema(name))
 
 
-def run_table(name: str, rows: Sequence[tuple[str, msgspec.Struct]]) -> pa.Table:
-    """Return (run, row) pairs as the table `name`."""
+def run_table(name: str, rows: Sequence[tuple[str, msgspec.Struct]], started_ms: Mapping[str, float]) -> pa.Table:
+    """Return (run, row) pairs as the table `name`.
+
+    Args:
+        started_ms: the beginning of each run, as in `Totals`, for the timestamps.
+
+    Raises:
+        IntegerTooLarge: a number of a row has more than 64 bits; `fits` finds the row.
+    """
     columns = [pa.array([run for run, _ in rows], pa.string())]
     columns += _struct_columns(_info(RUN_TABLES[name]), [row for _, row in rows])
+    if times := time_columns(name):
+        schema = table_schema(name)
+        began = _micros(pa.array([started_ms[run] for run, _ in rows], pa.float64()))
+        for milliseconds in times.values():
+            micros = _micros(columns[schema.get_field_index(milliseconds)])
+            columns.append(_timestamps(micros if milliseconds == _STARTED else pc.add(began, micros)))
     return pa.Table.from_arrays(columns, schema=table_schema(name))
+
+
+def _micros(milliseconds: pa.Array) -> pa.Array:
+    """Return whole microseconds; null for what no timestamp can be."""
+    possible = pc.less(pc.abs(milliseconds), _MAX_TIME_MS)
+    return pc.round(pc.multiply(pc.if_else(possible, milliseconds, None), 1000.0)).cast(pa.int64())
+
+
+def _timestamps(micros: pa.Array) -> pa.Array:
+    return micros.cast(_TIME)
 
 
 def payload_columns(payload: type[Payload], payloads: Sequence[Payload]) -> list[pa.Array]:

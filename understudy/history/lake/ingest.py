@@ -1,23 +1,25 @@
 """Brings event logs into a lake: finds out which runs are new or have grown, has their parts written, and commits them.
 
 Parts are written by an engine: this process for small inputs, or Spark's workers. After each round of tasks there is a
-new version of the lake, so that a killed ingest loses no more than one round.
+new version of the lake, so that a killed ingest loses no more than one round. Several processes may ingest into a lake
+at the same time, also the same runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heapreplace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
+from understudy.history.lake.errors import LakeError
 from understudy.history.lake.lake import Lake
-from understudy.history.lake.manifest import LakeError, Manifest, RunEntry
 from understudy.history.lake.parts import schema_digest
 from understudy.history.lake.runs_to_parts import RefusedRun, WrittenRun, write_part
 from understudy.history.lake.writer import LakeWriter, check_is_lake
+from understudy.history.lake.written import RunEntry
 from understudy.history.reading.file_marks import by_name, continues, same_content
 from understudy.history.reading.reader import find_files
 from understudy.history.report.runs import RunFiles, find_runs, joined
@@ -153,19 +155,20 @@ def ingest(
         progress: called with the name of each step before the step begins.
 
     Raises:
-        LakeError: the folder is no lake, is of a later format, or another process is writing to it.
+        LakeError: the folder is no lake, is of another format, or cannot be changed.
         OSError: the lake cannot be read or written. Runs of finished rounds are in it; the same call continues.
     """
     check_is_lake(lake)
-    with LakeWriter(lake) as writer:
-        result = Ingested()
-        wanted = _wanted(groups, writer.manifest, result)
-        if wanted:
-            _write(writer, wanted, open_engine(sum(group.bytes for group in wanted)), result, progress)
+    writer = LakeWriter(lake)
+    result = Ingested()
+    wanted = _wanted(groups, writer.runs, result)
+    if wanted:
+        _write(writer, wanted, open_engine(sum(group.bytes for group in wanted)), result, progress)
         _remove_incomplete(writer, result)
         progress("merging small files")
         writer.compact()
-        result.version = writer.manifest.version
+        writer.vacuum_if_due()
+    result.version = writer.version
     return result
 
 
@@ -177,20 +180,24 @@ def _write(
     progress: Callable[[str], object],
 ) -> None:
     """Write and commit runs round by round."""
-    known = set(writer.manifest.runs)
+    known = set(writer.runs)
     tasks = _tasks(wanted, engine.cores)
     size = engine.cores * _TASKS_PER_ROUND_AND_CORE
     done = 0
     for begin in range(0, len(tasks), size):
         progress(f"writing {len(wanted)} runs into {writer.lake}, {done} done")
         written = list(engine.write(writer.lake, tasks[begin : begin + size]))
-        writer.commit(written)
+        elsewhere = writer.commit(written)
         for part in written:
             result.refused += part.refused
-            result.incomplete |= part.incomplete
             for run, entry in part.runs.items():
+                if run in elsewhere:
+                    result.unchanged.append(run)
+                    continue
                 (result.replaced if run in known else result.added).append(run)
                 result.records += entry.records
+                if entry.missing:
+                    result.incomplete[run] = entry.missing
         done += sum(map(len, tasks[begin : begin + size]))
 
 
@@ -203,9 +210,9 @@ def remove(runs: Sequence[str], lake: Path) -> int:
         LakeError, OSError: as for `ingest`.
     """
     Lake(lake)
-    with LakeWriter(lake) as writer:
-        writer.remove(frozenset(runs))
-        return writer.manifest.version
+    writer = LakeWriter(lake)
+    writer.remove(frozenset(runs))
+    return writer.version
 
 
 def _tasks(groups: Sequence[RunFiles], cores: int) -> list[tuple[RunFiles, ...]]:
@@ -229,7 +236,7 @@ def _remove_incomplete(writer: LakeWriter, result: Ingested) -> None:
     """Remove runs that also have records in a refused file."""
     for refusal in tuple(result.refused):
         for run in refusal.others:
-            if run in writer.manifest.runs:
+            if run in writer.runs:
                 writer.remove({run})
                 result.added = [each for each in result.added if each != run]
                 result.replaced = [each for each in result.replaced if each != run]
@@ -240,12 +247,12 @@ def _remove_incomplete(writer: LakeWriter, result: Ingested) -> None:
 # ------------------------------------------------------------------ which runs
 
 
-def _wanted(groups: Iterable[RunFiles], manifest: Manifest, result: Ingested) -> list[RunFiles]:
+def _wanted(groups: Iterable[RunFiles], runs: Mapping[str, RunEntry], result: Ingested) -> list[RunFiles]:
     """Return the runs to write; note the others as unchanged or refused."""
     digest = schema_digest()
     wanted = []
     for group in groups:
-        entry = manifest.runs.get(group.run)
+        entry = runs.get(group.run)
         try:
             why = _conflict(group)
             if why is None and entry is not None:
@@ -254,7 +261,7 @@ def _wanted(groups: Iterable[RunFiles], manifest: Manifest, result: Ingested) ->
                 result.skipped.append(group.files[0])
             elif why is not None:
                 result.refused.append(RefusedRun(group.run, why))
-            elif entry is not None and manifest.parts[entry.part].schema == digest and _is_unchanged(group, entry):
+            elif entry is not None and entry.schema == digest and _is_unchanged(group, entry):
                 result.unchanged.append(group.run)
             else:
                 wanted.append(group)

@@ -15,17 +15,20 @@ import pyarrow.parquet as pq
 
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.history.lake.columns import FINDINGS, MISSING, RUN, RUN_TABLES, TOTALS
-from understudy.history.lake.manifest import LakeError, NotALake, Part, RunEntry, read_newest
-from understudy.history.lake.parts import RECORDS, TABLES_FOLDER, path_of, schema_digest, schema_of
-from understudy.history.metrics.incomplete_runs import NOT_JUDGED, IncompleteRunsLeftOut, first_evidence, older_row
-from understudy.history.metrics.metric_tables import TABLES, Missing, RunMetrics, Table
+from understudy.history.lake import delta
+from understudy.history.lake.columns import FINDINGS, INGEST, MISSING, RUN_TABLES, time_columns
+from understudy.history.lake.errors import LakeError
+from understudy.history.lake.layout import RECORDS, TABLES_FOLDER
+from understudy.history.lake.parts import schema_of
+from understudy.history.lake.runs_table import Runs
+from understudy.history.lake.written import RunEntry, TableFile
+from understudy.history.metrics.incomplete_runs import IncompleteRunsLeftOut
+from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
 from understudy.history.reading.findings import LogFinding
 
 NEEDED_AGAIN = "ingest the logs of its runs again"
 
-INCOMPLETE_UNKNOWN = "missing records were not looked for"
-"""Finding of a run that was ingested by software without that search."""
+_METRICS_AT_ONCE = 1000
 
 _ONE_ROW = ("settings", "totals")
 """Tables with one row for each run."""
@@ -38,52 +41,64 @@ class AllIncomplete(LakeError):
 
 
 class Lake:
-    """One version of a lake, the newest when it was opened. Later changes of the lake do not show.
+    """One version of a lake. Later changes of the lake do not show.
+
+    Args:
+        version: a number of `understudy lake history`; by default the newest version.
 
     Raises:
         NotALake: the folder is no lake.
         LaterLake: its format is later than this software knows.
+        LakeError: there is no such version.
         OSError: it cannot be read.
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, version: int | None = None) -> None:
         self.path = Path(path).absolute()
-        manifest = read_newest(self.path)
-        if manifest is None:
-            raise NotALake(f"{path} is not a lake: it has no manifest; `understudy ingest RUN --lake {path}` makes one")
-        self._manifest = manifest
+        try:
+            self._runs = Runs(Path(path), version)
+        except FileNotFoundError:
+            raise LakeError(
+                f"{self.path} has no version {version}; `understudy lake history {self.path}` lists them"
+            ) from None
 
     @property
     def version(self) -> int:
-        """The number of changes that led to this version."""
-        return self._manifest.version
+        """The number of commits of the table `runs` that led to this version."""
+        return self._runs.version
 
     @property
     def runs(self) -> Mapping[str, RunEntry]:
         """The runs by id, sorted."""
-        return self._manifest.runs
+        return self._runs.whole
+
+    @property
+    def uncounted(self) -> Collection[tuple[str, str]]:
+        """Pairs of a run and an ingest whose rows are in the files and do not count, because a change is under way."""
+        return self._runs.uncounted.keys()
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables that have rows, except the tables of records; `findings` is one of them."""
+        """The names of the tables that have files, except the tables of records; `findings` is one of them."""
         return self._names(TABLES_FOLDER)
 
     @property
     def record_types(self) -> tuple[str, ...]:
-        """The record types that have rows."""
+        """The record types whose tables have files."""
         return self._names(RECORDS)
 
     def files(self, kind: str, name: str) -> list[Path]:
-        """Return the Parquet files of one table; empty if it has no rows.
+        """Return the Parquet files of one table; empty if it has no rows. Rows of `uncounted` may be in them.
 
         Args:
             kind: `tables` or `records`.
             name: a table of metrics, or a record type.
+
+        Raises:
+            LakeError: the table cannot be read.
         """
         folder = f"{kind}/{name}"
-        return [
-            path_of(self.path, folder, part) for part, found in self._manifest.parts.items() if folder in found.rows
-        ]
+        return [self.path / folder / file.name for file in self._files(folder)]
 
     def folder(self, name: str) -> str:
         """Return the kind and name of a table, for example `records/RequestSent`.
@@ -106,21 +121,14 @@ class Lake:
         folder = self.folder(name)
         if name in RUN_TABLES or name in PAYLOAD_BY_TYPE:
             return schema_of(folder)
-        return pq.read_schema(self.files(*folder.split("/"))[0])
+        table = delta.open_table(self.path / folder, self._runs.commit.tables[folder])
+        written = delta.schema_of_table(table)
+        return written.remove(written.get_field_index(INGEST.name)).remove_metadata()
 
     @cached_property
     def incomplete(self) -> Mapping[str, str]:
-        """Why runs are not known to be complete, by their ids, sorted: the first evidence that records are missing, or
-        that they were ingested by software that did not look for missing records.
-        """
-        totals = self._all_rows(TOTALS).select([RUN.name, "is_complete"]).to_pylist()
-        complete = {row[RUN.name] for row in totals if row["is_complete"]}
-        missing = grouped((row.pop(RUN.name), row) for row in self._all_rows(MISSING).to_pylist())
-        return {
-            run: first_evidence(msgspec.convert(missing[run][:1], list[Missing])) if run in missing else NOT_JUDGED
-            for run in self.runs
-            if run not in complete
-        }
+        """The first evidence that records are missing, by the ids of runs, sorted; complete runs are left out."""
+        return {run: entry.missing for run, entry in self.runs.items() if entry.missing}
 
     def left_out(self, name: str, *, incomplete: bool) -> frozenset[str]:
         """Return the runs whose rows are left out of a table; warn if there are any.
@@ -162,14 +170,14 @@ class Lake:
         self.folder(name)  # raises if there is no such table
         left_out = self.left_out(name, incomplete=incomplete)
         rows = self._all_rows(name)
-        if not left_out:
-            return rows
-        return rows.filter(pc.invert(pc.is_in(rows["run"], value_set=pa.array(sorted(left_out), pa.string()))))
+        if left_out:
+            rows = rows.filter(pc.invert(pc.is_in(rows["run"], value_set=pa.array(sorted(left_out), pa.string()))))
+        return rows.drop_columns(INGEST.name)
 
     def run_metrics(self, wanted: Collection[str] | None = None, *, incomplete: bool = False) -> Iterator[RunMetrics]:
         """Yield the metrics of each run as `understudy.history.metrics.metrics` computes them from its logs.
 
-        They come in no particular order; the rows of one part of the lake are in memory at a time.
+        They come in no particular order; the rows of some `_METRICS_AT_ONCE` runs are in memory at a time.
 
         Args:
             wanted: the ids of the runs; None for all.
@@ -180,29 +188,23 @@ class Lake:
                 been deleted since the lake was opened.
         """
         left_out = self.left_out("the metrics", incomplete=incomplete)
-        for name, part in self._manifest.parts.items():
-            runs = [
-                run
-                for run, entry in self._manifest.runs.items()
-                if entry.part == name and (wanted is None or run in wanted) and run not in left_out
-            ]
-            if not runs:
-                continue
-            rows = {table: self._rows_by_run(name, part, table) for table in TABLES}
-            for run in runs:
+        chosen = sorted(
+            (entry.ingest, run)
+            for run, entry in self.runs.items()
+            if (wanted is None or run in wanted) and run not in left_out
+        )
+        for first in range(0, len(chosen), _METRICS_AT_ONCE):
+            some = [run for _, run in chosen[first : first + _METRICS_AT_ONCE]]
+            rows = {table: self._rows_by_run(table, some) for table in TABLES}
+            for run in some:
                 yield RunMetrics(
                     run=run, **{table: _content(run, table, found.get(run, ())) for table, found in rows.items()}
                 )
 
     def findings(self) -> tuple[LogFinding, ...]:
-        """Return the damage to the logs of all runs, and the runs of which it is unknown whether they are complete.
-
-        They are sorted by file and line.
-        """
-        rows = self._all_rows(FINDINGS).drop_columns("run").to_pylist()
-        unknown = [run for run, why in self.incomplete.items() if why == NOT_JUDGED]
-        older = [LogFinding(self.runs[run].files[0].path, 0, INCOMPLETE_UNKNOWN, NEEDED_AGAIN) for run in unknown]
-        return tuple(sorted([*(LogFinding(**row) for row in rows), *older]))
+        """Return the damage to the logs of all runs, sorted by file and line."""
+        rows = self._all_rows(FINDINGS).drop_columns(["run", INGEST.name]).to_pylist()
+        return tuple(sorted(LogFinding(**row) for row in rows))
 
     @property
     def lines(self) -> int:
@@ -210,36 +212,54 @@ class Lake:
         return sum(entry.lines for entry in self.runs.values())
 
     def _names(self, kind: str) -> tuple[str, ...]:
-        folders = {folder for part in self._manifest.parts.values() for folder in part.rows}
-        return tuple(sorted(name for found, name in (folder.split("/") for folder in folders) if found == kind))
+        folders = (folder.split("/") for folder in self._runs.commit.tables)
+        return tuple(sorted(name for found, name in folders if found == kind))
+
+    def _files(self, folder: str) -> list[TableFile]:
+        if (version := self._runs.commit.tables.get(folder)) is None:
+            return []
+        return delta.files_of(delta.open_table(self.path / folder, version))
 
     def _all_rows(self, name: str) -> pa.Table:
-        """Return the rows of all runs in a table of metrics or record type. Raises as `read`."""
-        kind, name = self.folder(name).split("/")
-        schema = self.schema(name)
-        return pa.concat_tables(
-            [schema.empty_table(), *(self._read(path, name, schema) for path in self.files(kind, name))]
-        )
+        """Return the rows of all runs in a table of metrics or record type, with `ingest`. Raises as `read`."""
+        folder = self.folder(name)
+        schema = self.schema(name).append(INGEST)
+        paths = (self.path / folder / file.name for file in self._files(folder))
+        return pa.concat_tables([schema.empty_table(), *(self._counted(_read(path, name, schema)) for path in paths)])
 
-    def _read(self, path: Path, name: str, schema: pa.Schema) -> pa.Table:
-        try:
-            with pq.ParquetFile(path) as file:
-                found = file.read()
-        except FileNotFoundError:
-            raise LakeError(f"{path} has been deleted since the lake was opened; open it again") from None
-        if found.schema.equals(schema):
-            return found
-        defaults = _defaults(name)
-        return pa.table([_fitted(found, field, defaults.get(field.name)) for field in schema], schema=schema)
+    def _counted(self, rows: pa.Table, wanted: Collection[str] | None = None) -> pa.Table:
+        """Return the rows that count, perhaps of some runs only."""
+        if wanted is not None:
+            rows = rows.filter(pc.is_in(rows["run"], value_set=pa.array(sorted(wanted), pa.string())))
+        if self.uncounted:
+            keys = pc.binary_join_element_wise(rows["run"], rows[INGEST.name], "\0")
+            others = pa.array(["\0".join(each) for each in self.uncounted], pa.string())
+            rows = rows.filter(pc.invert(pc.is_in(keys, value_set=others)))
+        return rows
 
-    def _rows_by_run(self, part: str, held: Part, table: str) -> dict[str, tuple[dict[str, Any], ...]]:
+    def _rows_by_run(self, table: str, runs: Collection[str]) -> dict[str, tuple[dict[str, Any], ...]]:
+        """Return the rows of some runs in a table of metrics, in the order of `RunMetrics`."""
         folder = f"{TABLES_FOLDER}/{table}"
-        if folder not in held.rows:
-            return {}
-        rows = self._read(path_of(self.path, folder, part), table, schema_of(folder)).to_pylist()
-        if held.schema != schema_digest():
-            rows = list(map(older_row, rows))
+        ingests = {self.runs[run].ingest for run in runs}
+        schema = schema_of(folder).append(INGEST)
+        rows: list[dict[str, Any]] = []
+        for file in self._files(folder):
+            if any(file.ingests[0] <= ingest <= file.ingests[1] for ingest in ingests):
+                found = self._counted(_read(self.path / folder / file.name, table, schema), runs)
+                rows += found.drop_columns([*time_columns(table), INGEST.name]).to_pylist()
         return grouped((row.pop("run"), row) for row in rows)
+
+
+def _read(path: Path, name: str, schema: pa.Schema) -> pa.Table:
+    try:
+        with pq.ParquetFile(path) as file:
+            found = file.read()
+    except FileNotFoundError:
+        raise LakeError(f"{path} has been deleted since the lake was opened; open it again") from None
+    if found.schema.equals(schema):
+        return found
+    defaults = _defaults(name)
+    return pa.table([_fitted(found, field, defaults.get(field.name)) for field in schema], schema=schema)
 
 
 def _defaults(name: str) -> dict[str, object]:

@@ -1,15 +1,15 @@
 """Writes parts of a lake: the rows of some runs, as one Parquet file for each table that has any.
 
 The file of a table is `<table>/<part>.parquet`. Each part gets a new name, so that the files of a killed
-writer are never mixed up with files that count.
+writer are never mixed up with others. A file counts once a commit of its Delta table has added it (`delta`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
+import os
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -20,22 +20,35 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.history.lake.columns import RUN_TABLES, record_schema, table_schema
-from understudy.history.lake.manifest import Part, sync_file, sync_folder
+from understudy.history.lake.columns import INGEST, RUN_TABLES, record_schema, table_schema
+from understudy.history.lake.comments import record_comments, table_comments
+from understudy.history.lake.layout import RECORDS, TABLES_FOLDER
+from understudy.history.lake.written import Part, TableFile
 from understudy.history.metrics.metric_tables import DEFINITIONS
 
-RECORDS = "records"
-TABLES_FOLDER = "tables"
-
-_PART_NAME = re.compile(r"[0-9a-f]{16}")
+_INGEST_COMMENT = (
+    "The ingest that wrote the row; it counts if the table `runs` has its run with this ingest as `whole`."
+)
 _BUFFERED_BYTES = 64 * 1024 * 1024
 
 
 @cache
 def schema_of(folder: str) -> pa.Schema:
-    """Return the schema of a table by its folder, for example `tables/reigns`."""
+    """Return the schema of a table by its folder, for example `tables/reigns`, without the column `ingest`."""
     kind, _, name = folder.partition("/")
     return record_schema(name) if kind == RECORDS else table_schema(name)
+
+
+@cache
+def described_schema(folder: str) -> pa.Schema:
+    """Return all columns of a table by its folder, with their meanings as the metadata `comment`."""
+    kind, _, name = folder.partition("/")
+    comments = record_comments(name) if kind == RECORDS else table_comments(name)
+    described = (
+        field.with_metadata({"comment": comments[field.name]}) if field.name in comments else field
+        for field in schema_of(folder)
+    )
+    return pa.schema([*described, INGEST.with_metadata({"comment": _INGEST_COMMENT})])
 
 
 def folders() -> list[str]:
@@ -50,64 +63,48 @@ def schema_digest() -> str:
     return blake2b(f"{text}{DEFINITIONS}".encode(), digest_size=8).hexdigest()
 
 
-def is_part_name(text: str) -> bool:
-    """Return whether `PartWriter` may have made this name."""
-    return _PART_NAME.fullmatch(text) is not None
+# ------------------------------------------------------------------ files from files
 
 
-def path_of(lake: Path, folder: str, part: str) -> Path:
-    return lake / folder / f"{part}.parquet"
-
-
-# ------------------------------------------------------------------ parts to parts
-
-
-def copy_parts(lake: Path, parts: Mapping[str, Part], kept: Collection[str] | None = None) -> tuple[str, Part]:
-    """Write the rows of some parts with one schema as one new part, and return its name and its entry.
+def rewritten(folder: Path, files: Sequence[TableFile], dropped: Collection[tuple[str, str]]) -> TableFile | None:
+    """Write the rows of some files of a table as one new file, in their order; return None if there are none.
 
     Args:
-        kept: the runs whose rows are copied; None for all.
+        dropped: the runs and ingests whose rows are left out.
 
     Raises:
-        OSError: the new part cannot be written, or a file of the old ones is gone.
+        OSError: the new file cannot be written, or one of the others is gone.
     """
-    (schema,) = {part.schema for part in parts.values()}
-    runs = None if kept is None else pa.array(sorted(kept), pa.string())
-    with PartWriter(lake, schema=schema) as writer:
-        for folder in sorted({folder for part in parts.values() for folder in part.rows}):
-            for name, part in parts.items():
-                if folder in part.rows:
-                    for table in _tables_in(path_of(lake, folder, name), runs):
-                        writer.add(folder, table)
-        return writer.name, writer.close()
-
-
-def _tables_in(path: Path, runs: pa.Array | None) -> Iterator[pa.Table]:
-    with pq.ParquetFile(path) as file:
-        for group in range(file.num_row_groups):
-            table = file.read_row_group(group)
-            if runs is not None:
-                table = table.filter(pc.is_in(table["run"], value_set=runs))
-            if table.num_rows:
-                yield table
+    keys = pa.array(["\0".join(each) for each in dropped], pa.string())
+    with PartWriter(folder.parent) as writer:
+        for file in files:
+            with pq.ParquetFile(folder / file.name) as opened:
+                for group in range(opened.num_row_groups):
+                    table = opened.read_row_group(group)
+                    if dropped:
+                        found = pc.binary_join_element_wise(table["run"], table["ingest"], "\0")
+                        table = table.filter(pc.invert(pc.is_in(found, value_set=keys)))
+                    if table.num_rows:
+                        writer.add_written(folder.name, table)
+        return writer.close().files.get(folder.name)
 
 
 # ------------------------------------------------------------------ files
 
 
 class PartWriter:
-    """Writes the files of one part. They are on disk when `close` returns, and count once a manifest names the part.
+    """Writes the files of one part. They are on disk when `close` returns, and count once they are in their tables.
 
-    Args:
-        schema: the digest of the schemas of the added rows; by default this software's digest.
+    Attributes:
+        name: the name of the part, which is the column `ingest` of its rows.
     """
 
-    def __init__(self, lake: Path, *, schema: str | None = None) -> None:
+    def __init__(self, lake: Path) -> None:
         self.name = uuid.uuid4().hex[:16]
         self._lake = lake
-        self._schema = schema
         self._buffers: dict[str, list[pa.Table]] = {}
         self._bytes = 0
+        self._values: dict[str, dict[str, set[str]]] = {}
         self._rows: dict[str, int] = {}
         self._open: dict[str, tuple[BinaryIO, pq.ParquetWriter]] = {}
 
@@ -121,13 +118,20 @@ class PartWriter:
                 stream.close()
 
     def add(self, folder: str, rows: pa.Table) -> None:
-        """Add rows to the table of a folder.
+        """Add rows of this part to the table of a folder.
 
         Raises:
             OSError: rows cannot be written.
         """
+        self.add_written(folder, rows.append_column(INGEST, pa.repeat(pa.scalar(self.name), rows.num_rows)))
+
+    def add_written(self, folder: str, rows: pa.Table) -> None:
+        """Add rows that name their ingest. Raises as `add`."""
         self._buffers.setdefault(folder, []).append(rows)
         self._rows[folder] = self._rows.get(folder, 0) + rows.num_rows
+        values = self._values.setdefault(folder, {"run": set(), "ingest": set()})
+        for name, found in values.items():
+            found.update(pc.unique(rows[name]).to_pylist())
         self._bytes += rows.nbytes
         if self._bytes >= _BUFFERED_BYTES:
             self._flush()
@@ -139,16 +143,19 @@ class PartWriter:
             OSError: it cannot be written.
         """
         self._flush()
-        size = 0
-        for stream, writer in self._open.values():
+        files: dict[str, TableFile] = {}
+        for folder, (stream, writer) in self._open.items():
             writer.close()
             stream.flush()
             sync_file(stream.fileno())
-            size += stream.tell()
+            runs, ingests = ((min(found), max(found)) for found in self._values[folder].values())
+            files[folder] = TableFile(
+                name=file_name(self.name), bytes=stream.tell(), rows=self._rows[folder], runs=runs, ingests=ingests
+            )
             stream.close()
         for folder in self._open:
             sync_folder(self._lake / folder)
-        return Part(schema=self._schema or schema_digest(), bytes=size, rows=self._rows)
+        return Part(files=files)
 
     def _flush(self) -> None:
         for folder, tables in self._buffers.items():
@@ -159,7 +166,7 @@ class PartWriter:
 
     def _writer(self, folder: str, schema: pa.Schema) -> pq.ParquetWriter:
         if folder not in self._open:
-            path = path_of(self._lake, folder, self.name)
+            path = self._lake / folder / file_name(self.name)
             path.parent.mkdir(parents=True, exist_ok=True)
             stream = path.open("xb")
             writer = pq.ParquetWriter(stream, schema, compression="zstd", use_dictionary=_text_columns(schema))
@@ -180,3 +187,20 @@ def _texts_in(path: str, type_: pa.DataType) -> Iterator[str]:
     elif pa.types.is_struct(type_):
         for field in type_:
             yield from _texts_in(f"{path}.{field.name}", field.type)
+
+
+def file_name(part: str) -> str:
+    return f"{part}.parquet"
+
+
+def sync_file(descriptor: int) -> None:
+    os.fsync(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the folder's entries to disk, so that a new file is still there after a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -18,7 +18,8 @@ import msgspec
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake.columns import IntegerTooLarge, fits, record_table
-from understudy.history.lake.parts import RECORDS, PartWriter
+from understudy.history.lake.layout import RECORDS
+from understudy.history.lake.parts import PartWriter
 from understudy.history.reading.file_marks import FileMark
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import (

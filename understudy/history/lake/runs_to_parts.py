@@ -10,9 +10,10 @@ from typing import NamedTuple
 import msgspec
 
 from understudy.history.lake.columns import FINDINGS, IntegerTooLarge, fits, run_table
-from understudy.history.lake.manifest import Part, RunEntry
-from understudy.history.lake.parts import TABLES_FOLDER, PartWriter
+from understudy.history.lake.layout import TABLES_FOLDER
+from understudy.history.lake.parts import PartWriter, schema_digest
 from understudy.history.lake.record_rows import RecordRows
+from understudy.history.lake.written import Part, RunEntry
 from understudy.history.metrics import row_tables
 from understudy.history.metrics.incomplete_runs import first_evidence
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
@@ -48,8 +49,6 @@ class WrittenRun(msgspec.Struct, frozen=True, kw_only=True):
     part: Part
     runs: dict[str, RunEntry]
     refused: tuple[RefusedRun, ...] = ()
-    incomplete: dict[str, str] = {}
-    """The first evidence that records are missing, by run; complete runs are left out."""
 
 
 class _Refused(Exception):
@@ -73,7 +72,7 @@ def write_part(lake: Path, groups: Sequence[RunFiles]) -> WrittenRun:
         while True:
             with PartWriter(lake) as writer:
                 try:
-                    runs, incomplete = _write_runs(writer, [group for group in groups if group.run not in refused])
+                    runs = _write_runs(writer, [group for group in groups if group.run not in refused])
                 except _Refused as error:
                     refused |= {refusal.run: refusal for refusal in error.refusals}
                 else:
@@ -82,39 +81,37 @@ def write_part(lake: Path, groups: Sequence[RunFiles]) -> WrittenRun:
                         part=writer.close(),
                         runs=runs,
                         refused=tuple(refused.values()),
-                        incomplete=incomplete,
                     )
 
 
-def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> tuple[dict[str, RunEntry], dict[str, str]]:
-    """Hand the rows of runs to the writer; return their entries, and `WrittenRun.incomplete`.
+def _write_runs(writer: PartWriter, groups: Iterable[RunFiles]) -> dict[str, RunEntry]:
+    """Hand the rows of runs to the writer; return their entries.
 
     Raises:
         _Refused: runs cannot be in the lake.
     """
     records, tables = RecordRows(writer), _Tables(writer)
     entries: dict[str, RunEntry] = {}
-    incomplete: dict[str, str] = {}
     findings: list[tuple[str, LogFinding]] = []
     for group in groups:
         run = _measured(group)
         metrics = run.measured.runs[0]
         tables.add(metrics, run.records)
-        if not metrics.is_complete:
-            incomplete[group.run] = first_evidence(metrics.missing)
         if run.is_clean:
             records.add_clean(run.marks)
         else:
             records.add_damaged(group.run, run.marks)
         findings += [(group.run, finding) for finding in (*run.measured.findings, *run.growing)]
-        entries[group.run] = RunEntry(part=writer.name, files=run.marks, lines=run.measured.lines, records=0)
+        entries[group.run] = RunEntry(
+            ingest=writer.name, schema=schema_digest(), files=run.marks, lines=run.measured.lines, records=0,
+            missing="" if metrics.is_complete else first_evidence(metrics.missing),
+        )  # fmt: skip
     records.flush()
     tables.flush()
     findings += records.findings
     if findings:
-        writer.add(f"{TABLES_FOLDER}/{FINDINGS}", run_table(FINDINGS, sorted(findings)))
-    written = {run: msgspec.structs.replace(entry, records=records.written[run]) for run, entry in entries.items()}
-    return written, incomplete
+        writer.add(f"{TABLES_FOLDER}/{FINDINGS}", run_table(FINDINGS, sorted(findings), {}))
+    return {run: msgspec.structs.replace(entry, records=records.written[run]) for run, entry in entries.items()}
 
 
 class _MeasuredRun(NamedTuple):
@@ -165,10 +162,12 @@ class _Tables:
     def __init__(self, writer: PartWriter) -> None:
         self._writer = writer
         self._rows: dict[str, list[tuple[str, msgspec.Struct]]] = {}
+        self._started_ms: dict[str, float] = {}
         self._count = 0
 
     def add(self, metrics: RunMetrics, records: RunRecords) -> None:
         """Add the rows of a run."""
+        self._started_ms[metrics.run] = metrics.totals.started_ms
         for name in TABLES:
             content = getattr(metrics, name)
             self._extend(name, metrics.run, content if isinstance(content, tuple) else (content,))
@@ -187,7 +186,7 @@ class _Tables:
     def flush(self) -> None:
         for name, rows in self._rows.items():
             try:
-                table = run_table(name, rows)
+                table = run_table(name, rows, self._started_ms)
             except IntegerTooLarge:
                 runs = sorted({run for run, row in rows if not fits(row)})
                 why = f"its table {name} has a number of more than 64 bits"

@@ -1,35 +1,54 @@
-"""Changes a lake: one process at a time adds, replaces and removes runs, each change as a new version."""
+"""Changes a lake: adds, replaces and removes runs, each change as a new version.
+
+Several processes may change a lake at the same time. Each step is a commit that adds to what others have done, or fails
+and is made again (`runs_table` has the order of the steps).
+"""
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
-import os
-from collections.abc import Collection, Iterable
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
 
-from understudy.history.lake import manifest as manifests
-from understudy.history.lake.manifest import EMPTY, LakeBusy, LakeError, Manifest, NotALake, Part, RunEntry
-from understudy.history.lake.parts import RECORDS, TABLES_FOLDER, copy_parts, is_part_name, path_of
+import msgspec
+from deltalake import DeltaTable
+
+from understudy.history.lake import delta
+from understudy.history.lake.delta import Changed
+from understudy.history.lake.errors import LakeBusy, LakeError, NotALake
+from understudy.history.lake.layout import RUNS, foreign_name, is_delta_table, is_lake, table_folders
+from understudy.history.lake.parts import described_schema, rewritten
+from understudy.history.lake.runs_table import (
+    REPLACED,
+    WHOLE,
+    WRITING,
+    Commit,
+    Runs,
+    change_runs,
+    check_format,
+    check_is_not_restored,
+)
 from understudy.history.lake.runs_to_parts import WrittenRun
+from understudy.history.lake.written import RunEntry, TableFile
 
-LOCK = "lock"
-
-KEPT_VERSIONS = 2
-"""Number of versions whose files are kept: a query on the version before the newest can still read them."""
-
-SMALL_PART_BYTES = 2 * 1024 * 1024
-"""Size below which parts are merged once there are `SMALL_PARTS` of them."""
-SMALL_PARTS = 8
+SMALL_FILE_BYTES = 2 * 1024 * 1024
+"""Size below which files of a table are merged once there are `SMALL_FILES` of them."""
+SMALL_FILES = 8
 MERGED_BYTES = 64 * 1024 * 1024
 """Size at about which merging stops."""
 
-SEEDS = "seeds"
-"""Folder of the ledger of seeds and their event logs (`understudy.spark.seed_ledger`)."""
+KEPT_HOURS = 1
+"""Time for which files that have left a table are kept: a query that began with them can still read them."""
+UNKNOWN_HOURS = 24
+"""Age from which a file that never was in its table counts as left by a killed process."""
+_VACUUM_EVERY_MS = 3_600_000
 
-_OWN_NAMES = frozenset({LOCK, manifests.FOLDER, RECORDS, TABLES_FOLDER, SEEDS})
+_ATTEMPTS = 50
+_MAX_APPEND_S = 1800.0
+"""Time after which an ingest gives up its claim: half the time after which others may take it for dead."""
+_AT_WORK: set[str] = set()
+"""The ingests of this process that are adding rows."""
 
 
 class UnknownRun(LakeError):
@@ -37,163 +56,359 @@ class UnknownRun(LakeError):
 
 
 class LakeWriter:
-    """Holds the lock of a lake while its block runs, and creates the lake if the folder is missing or empty.
+    """Changes a lake, and creates it if the folder is missing or empty. Rows of killed writers are removed first.
+
+    Attributes:
+        runs: the runs of the newest version that this writer has seen.
+        version: its number.
 
     Raises:
         NotALake: the folder holds something else.
         LaterLake: its format is later than this software knows.
-        LakeBusy: another process is writing to it.
+        LakeError: a restore of the lake has not been finished.
         OSError: it cannot be read or written.
     """
 
     def __init__(self, lake: Path) -> None:
         self.lake = lake.absolute()
-        self.manifest = EMPTY
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
         check_is_lake(self.lake)
-        self.lake.mkdir(parents=True, exist_ok=True)
-        with contextlib.ExitStack() as stack:
-            stack.callback(os.close, _locked(self.lake))
-            self.manifest = manifests.read_newest(self.lake) or EMPTY
-            self._delete_unreferenced(KEPT_VERSIONS)
-            self._stack = stack.pop_all()
-        return self
+        self._touched: set[str] = set()
+        if is_lake(self.lake):
+            self._runs = Runs(self.lake)
+        else:
+            self.lake.mkdir(parents=True, exist_ok=True)
+            self._runs = Runs.create(self.lake)
+        check_is_not_restored(self._runs)
+        self._remove_rows()
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    @property
+    def runs(self) -> Mapping[str, RunEntry]:
+        return self._runs.whole
 
-    def commit(self, written: Iterable[WrittenRun]) -> None:
+    @property
+    def version(self) -> int:
+        return self._runs.version
+
+    def commit(self, written: Iterable[WrittenRun]) -> frozenset[str]:
         """Add the runs of new parts, in place of runs with the same ids.
 
+        Returns:
+            The runs that another process has added meanwhile, with the same or later logs: these rows stay.
+
         Raises:
-            LakeBusy: another process has changed the lake, in spite of the lock.
-            OSError: it cannot be written; the version before still counts.
+            LakeBusy: other processes change the lake again and again.
+            LakeError: it cannot be written; the version before still counts.
         """
-        added = [part for part in written if part.runs]
-        new = {run for part in added for run in part.runs}
-        parts, runs = self._without(new)
-        for part in added:
-            parts[part.name] = part.part
-            runs |= part.runs
-        self._publish(parts, runs, KEPT_VERSIONS)
+        parts = [part for part in written if part.runs]
+        if not parts:
+            return frozenset()
+        entries = [(run, entry) for part in parts for run, entry in part.runs.items()]
+        known = {run: found.ingest for run, _ in entries if (found := self.runs.get(run)) is not None}
+        ingests = {part.name for part in parts}
+        _AT_WORK.update(ingests)
+        try:
+            claimed_at = time.monotonic()
+            self._change(lambda runs: runs.changed((), [(*each, WRITING) for each in entries], _next(runs)))
+            tables = self._append(parts, claimed_at)
+            kept: set[str] = set()
+            self._change(lambda runs: _published(runs, entries, known, tables, kept))
+        finally:
+            _AT_WORK.difference_update(ingests)
+        self._remove_rows()
+        return frozenset(kept)
 
     def remove(self, removed: Collection[str]) -> None:
-        """Remove runs, and delete all files with their rows.
+        """Remove runs, and delete all files with their rows, also of earlier versions.
 
         Raises:
             UnknownRun: one of them is not in the lake.
-            LakeBusy, OSError: as for `commit`.
+            LakeBusy, LakeError: as for `commit`.
         """
-        self._delete_unreferenced(1)  # also what a removal that was killed has left
-        for run in removed:
-            if run not in self.manifest.runs:
-                raise UnknownRun(f"{self.lake} has no run {run!r}; it has {len(self.manifest.runs)} others")
-        self._publish(*self._without(removed), 1)
+        self._delete_what_left_the_tables()  # also what a removal that was killed has left
+        self._change(lambda runs: _without(runs, removed))
+        self._remove_rows()
+        self._delete_what_left_the_tables()
 
     def compact(self) -> bool:
-        """Merge small parts, if there are many; return whether there were. Raises as `commit`."""
-        merged = False
-        for schema in {part.schema for part in self.manifest.parts.values()}:
-            while small := self._small_parts(schema):
-                name, part = copy_parts(self.lake, small)
-                parts = {each: kept for each, kept in self.manifest.parts.items() if each not in small}
-                runs = {run: _moved(entry, small, name) for run, entry in self.manifest.runs.items()}
-                self._publish(parts | {name: part}, runs, KEPT_VERSIONS)
-                merged = True
-        return merged
+        """Merge small files of tables that this writer has changed, if there are many; return whether there were.
 
-    def _small_parts(self, schema: str) -> dict[str, Part]:
-        small = {
-            name: part
-            for name, part in self.manifest.parts.items()
-            if part.schema == schema and part.bytes < SMALL_PART_BYTES
-        }
-        if len(small) < SMALL_PARTS:
-            return {}
-        chosen: dict[str, Part] = {}
-        for name, part in small.items():
-            chosen[name] = part
-            if sum(each.bytes for each in chosen.values()) >= MERGED_BYTES:
-                break
-        return chosen
+        Raises:
+            LakeBusy, LakeError: as for `commit`.
+        """
+        tables = {}
+        for folder in sorted(self._touched):
+            table, is_merged = self._rewrite(folder, _small_files, frozenset())
+            if is_merged:
+                tables[folder] = table.version()
+        if tables:
+            self._change(lambda runs: runs.changed((), (), _next(runs, tables, change="small files merged")))
+        self._touched.clear()
+        return bool(tables)
 
-    def _without(self, removed: Collection[str]) -> tuple[dict[str, Part], dict[str, RunEntry]]:
-        """Return parts and runs without some runs; a part that also holds other runs is written anew."""
-        runs = {run: entry for run, entry in self.manifest.runs.items() if run not in removed}
-        parts = dict(self.manifest.parts)
-        for name in sorted({self.manifest.runs[run].part for run in removed if run in self.manifest.runs}):
-            kept = {run for run, entry in runs.items() if entry.part == name}
-            old = {name: parts.pop(name)}
-            if kept:
-                copy, part = copy_parts(self.lake, old, kept)
-                parts[copy] = part
-                runs = {run: _moved(entry, old, copy) for run, entry in runs.items()}
-        return parts, runs
+    def vacuum(self, kept_hours: int = KEPT_HOURS, unknown_hours: int = UNKNOWN_HOURS) -> int:
+        """Delete files that left their tables some hours ago, and older files that never were in one; return how many.
 
-    def _publish(self, parts: dict[str, Part], runs: dict[str, RunEntry], kept_versions: int) -> None:
-        for name, part in parts.items():
-            if name not in self.manifest.parts:
-                _check_files(self.lake, name, part)
-        version = self.manifest.version + 1
-        newest = Manifest(format=manifests.FORMAT, version=version, runs=dict(sorted(runs.items())), parts=parts)
-        manifests.publish(self.lake, newest)
-        self.manifest = newest
-        self._delete_unreferenced(kept_versions)
+        Versions whose files are deleted can no longer be read or restored.
+        """
+        deleted = 0
+        for folder in (RUNS, *table_folders(self.lake)):
+            table = delta.open_table(self.lake / folder)
+            deleted += delta.vacuum(table, kept_hours, unknown=False)
+            deleted += delta.vacuum(table, unknown_hours, unknown=True)
+        self._change(lambda runs: runs.changed((), (), _next(runs, vacuumed_ms=_now_ms())))
+        return deleted
 
-    def _delete_unreferenced(self, kept_versions: int) -> None:
-        """Delete old manifests, and the files that no remaining manifest names."""
-        manifests.keep_newest(self.lake, kept_versions)
-        kept = (manifests.read_version(self.lake, version) for version in manifests.versions(self.lake))
-        referenced = {
-            path_of(self.lake, folder, name)
-            for each in kept
-            for name, part in each.parts.items()
-            for folder in part.rows
-        }
-        for kind in (RECORDS, TABLES_FOLDER):
-            for path in sorted((self.lake / kind).glob("*/*.parquet")):
-                if path not in referenced and is_part_name(path.stem):
-                    path.unlink()
+    def vacuum_if_due(self) -> None:
+        """Delete old files as `vacuum` does, at most once an hour."""
+        if _now_ms() - self._runs.commit.vacuumed_ms >= _VACUUM_EVERY_MS:
+            self.vacuum()
+
+    # ------------------------------------------------------------------ steps
+
+    def _change(self, change: Callable[[Runs], Runs]) -> None:
+        def checked(runs: Runs) -> Runs:
+            check_is_not_restored(runs)
+            return change(runs)
+
+        self._runs = change_runs(self.lake, checked)
+
+    def _append(self, parts: Sequence[WrittenRun], claimed_at: float) -> dict[str, int]:
+        """Add the files of parts to their tables; return the versions of these tables, by folder."""
+        files: dict[str, list[TableFile]] = defaultdict(list)
+        for part in parts:
+            for folder, file in part.part.files.items():
+                files[folder].append(file)
+        versions = {}
+        for folder, added in sorted(files.items()):
+            if time.monotonic() - claimed_at > _MAX_APPEND_S:
+                raise LakeBusy(f"{self.lake} could not be written in {_MAX_APPEND_S / 60:.0f} minutes; run it again")
+            versions[folder] = self._append_files(folder, added)
+        self._touched.update(versions)
+        return versions
+
+    def _append_files(self, folder: str, files: Sequence[TableFile]) -> int:
+        path, schema = self.lake / folder, described_schema(folder)
+        for _ in range(_ATTEMPTS):
+            try:
+                if not is_delta_table(path):
+                    return delta.create_table(path, schema, files).version()
+                table = delta.open_table(path)
+                delta.fit_schema(table, schema)
+                return delta.commit_files(table, files)
+            except Changed:
+                continue
+        raise LakeBusy(f"other processes change {path} again and again; run the command again later")
+
+    def _delete_what_left_the_tables(self) -> None:
+        for folder in table_folders(self.lake):
+            delta.vacuum(delta.open_table(self.lake / folder), 0, unknown=False)
+
+    def _remove_rows(self) -> None:
+        """Remove the rows of replaced runs and of killed writers."""
+        left = self._runs.left_behind(_AT_WORK)
+        if not left:
+            return
+        ingests = sorted({ingest for _, ingest in left})
+
+        def with_rows(files: Sequence[TableFile]) -> list[list[TableFile]]:
+            return [[file] for file in files if any(file.ingests[0] <= each <= file.ingests[1] for each in ingests)]
+
+        tables: dict[str, int] = {}
+        emptied: set[str] = set()
+        for folder in table_folders(self.lake):
+            # Also a version that a killed process has left without these rows has to be named.
+            table, _ = self._rewrite(folder, with_rows, left)
+            tables[folder] = table.version()
+            if not delta.files_of(table):
+                emptied.add(folder)
+        self._change(lambda runs: runs.changed(left, (), _next(runs, tables, emptied)))
+
+    def _rewrite(
+        self,
+        folder: str,
+        choose: Callable[[Sequence[TableFile]], list[list[TableFile]]],
+        dropped: Collection[tuple[str, str]],
+    ) -> tuple[DeltaTable, bool]:
+        """Write some files of a table anew; return the version of the table without them, and whether there were any.
+
+        Args:
+            choose: returns groups of files, each of which becomes one file.
+            dropped: the runs and ingests whose rows are left out.
+        """
+        path = self.lake / folder
+        for _ in range(_ATTEMPTS):
+            try:
+                table = delta.open_table(path)
+                groups = choose(delta.files_of(table))
+                if not groups:
+                    return table, False
+                new = [rewritten(path, files, dropped) for files in groups]
+                old = [file for files in groups for file in files]
+                delta.commit_files(table, [file for file in new if file is not None], old)
+                return table, True
+            except (Changed, FileNotFoundError):
+                continue
+        raise LakeBusy(f"other processes change {path} again and again; run the command again later")
+
+
+def restore(lake: Path, version: int) -> int:
+    """Give a lake the runs and rows of an earlier version, as a new version; return its number.
+
+    It may be ended at any moment; the same call then continues.
+
+    Raises:
+        LakeError: there is no such version, its files have been deleted, or another restore has not been finished.
+    """
+    lake = lake.absolute()
+    check_format(lake)
+    try:
+        wanted = Runs(lake, version)
+    except FileNotFoundError:
+        raise LakeError(f"{lake} has no version {version}; `understudy lake history {lake}` lists them") from None
+
+    def begun(runs: Runs) -> Runs:
+        if runs.commit.restoring not in (None, version):
+            check_is_not_restored(runs)
+        return runs.changed((), (), _next(runs, restoring=version))
+
+    change_runs(lake, begun)
+    tables = {}
+    for folder in table_folders(lake):
+        table = delta.open_table(lake / folder)
+        if folder in wanted.commit.tables:
+            tables[folder] = delta.restore(table, wanted.commit.tables[folder])
+        else:
+            delta.commit_files(table, (), delta.files_of(table))
+
+    def ended(runs: Runs) -> Runs:
+        present = [(run, entry.ingest) for run, entry in runs.whole.items()]
+        added = [(run, entry, WHOLE) for run, entry in wanted.whole.items()]
+        # An ingest that is at work may have lost the rows that it has added: it finds that its claim is gone.
+        present += runs.uncounted
+        added += [(run, _claim(ingest), REPLACED) for run, ingest in {*runs.uncounted, *wanted.uncounted}]
+        commit = msgspec.structs.replace(
+            runs.commit, tables=tables, change=f"restored version {version}", restoring=None
+        )
+        return runs.changed(present, added, commit)
+
+    return change_runs(lake, ended).version
+
+
+def _claim(ingest: str) -> RunEntry:
+    return RunEntry(ingest=ingest, schema="", files=(), lines=0, records=0, missing="")
 
 
 def check_is_lake(lake: Path) -> None:
     """Check that a folder is a lake, an unfinished lake of a killed writer, empty, or missing.
 
     Raises:
-        NotALake: it is something else.
+        NotALake: it is something else; `EarlierLake` for a lake of an earlier format.
         OSError: it cannot be listed.
     """
+    if is_lake(lake):
+        check_format(lake)
+        return
     try:
-        names = {path.name for path in lake.iterdir()}
+        strange = foreign_name(lake)
     except FileNotFoundError:
         return
     except NotADirectoryError:
         raise NotALake(f"{lake} is a file; give a folder") from None
-    if not manifests.versions(lake) and (strange := sorted(names - _OWN_NAMES)):
-        raise NotALake(f"{lake} is not a lake: it holds {strange[0]} and no manifest; give a new folder, or a lake")
+    if strange is not None:
+        raise NotALake(f"{lake} is not a lake: it holds {strange} and no table {RUNS}; give a new folder, or a lake")
 
 
-def _locked(lake: Path) -> int:
-    descriptor = os.open(lake / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise LakeBusy(f"another process is writing to {lake}; wait until it has ended") from None
-        raise
-    return descriptor
+# ------------------------------------------------------------------ changes of the table `runs`
 
 
-def _check_files(lake: Path, name: str, part: Part) -> None:
-    for folder in part.rows:
-        if not path_of(lake, folder, name).exists():
-            raise LakeBusy(f"another process has deleted {path_of(lake, folder, name)}; run the command again")
+def _next(
+    runs: Runs,
+    tables: Mapping[str, int] | None = None,
+    emptied: Collection[str] = (),
+    *,
+    change: str = "",
+    vacuumed_ms: int | None = None,
+    restoring: int | None = None,
+) -> Commit:
+    """Return what the next commit keeps: the versions of all tables, newer ones in place of older ones."""
+    known = runs.commit
+    newest = dict(known.tables)
+    for folder, version in (tables or {}).items():
+        newest[folder] = max(version, newest.get(folder, 0))
+        if folder in emptied and newest[folder] == version:
+            del newest[folder]
+    return Commit(
+        tables=newest, change=change, restoring=restoring, vacuumed_ms=vacuumed_ms or known.vacuumed_ms or _now_ms()
+    )
 
 
-def _moved(entry: RunEntry, old: Collection[str], new: str) -> RunEntry:
-    if entry.part not in old:
-        return entry
-    return RunEntry(part=new, files=entry.files, lines=entry.lines, records=entry.records)
+def _published(
+    runs: Runs,
+    entries: Sequence[tuple[str, RunEntry]],
+    known: Mapping[str, str],
+    tables: Mapping[str, int],
+    kept: set[str],
+) -> Runs:
+    """Make the claimed runs of an ingest whole, and the runs that they replace replaced.
+
+    Args:
+        known: the ingests that the claimed runs had when this one began.
+        kept: receives the runs that another ingest has published meanwhile, with the same or later logs.
+    """
+    kept.clear()
+    dropped: list[tuple[str, str]] = []
+    added: list[tuple[str, RunEntry, str]] = []
+    present = runs.whole
+    for run, entry in entries:
+        if runs.uncounted.get((run, entry.ingest)) != WRITING:
+            raise LakeBusy(
+                f"another process took this one for dead and has removed the rows of run {run!r} from {runs.lake}; run "
+                "the command again"
+            )
+        dropped.append((run, entry.ingest))
+        other = present.get(run)
+        if other is not None and other.ingest != known.get(run) and other.bytes >= entry.bytes:
+            kept.add(run)
+            added.append((run, entry, REPLACED))
+            continue
+        added.append((run, entry, WHOLE))
+        if other is not None:
+            dropped.append((run, other.ingest))
+            added.append((run, other, REPLACED))
+    changed = [f"{count} {what}" for what, count in _counts(entries, known, kept).items() if count]
+    return runs.changed(dropped, added, _next(runs, tables, change=f"runs ingested: {', '.join(changed) or 'none'}"))
+
+
+def _counts(entries: Sequence[tuple[str, RunEntry]], known: Collection[str], kept: Collection[str]) -> dict[str, int]:
+    runs = {run for run, _ in entries} - set(kept)
+    return {"added": len(runs - set(known)), "replaced": len(runs & set(known))}
+
+
+def _without(runs: Runs, removed: Collection[str]) -> Runs:
+    for run in removed:
+        if run not in runs.whole:
+            raise UnknownRun(f"{runs.lake} has no run {run!r}; it has {len(runs.whole)} others")
+    entries = [(run, runs.whole[run]) for run in removed]
+    dropped = [(run, entry.ingest) for run, entry in entries]
+    added = [(run, entry, REPLACED) for run, entry in entries]
+    return runs.changed(dropped, added, _next(runs, change=f"runs removed: {len(entries)}"))
+
+
+def _small_files(files: Sequence[TableFile]) -> list[list[TableFile]]:
+    """Return the files that become one; none if there are few small ones."""
+    small = [file for file in files if file.bytes < SMALL_FILE_BYTES]
+    if len(small) < SMALL_FILES:
+        return []
+    groups: list[list[TableFile]] = [[]]
+    size = 0
+    for file in small:
+        if size >= MERGED_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(file)
+        size += file.bytes
+    return [group for group in groups if len(group) > 1]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -7,9 +7,6 @@ from typing import Any, Final
 
 from understudy.history.metrics.metric_tables import Missing
 
-NOT_JUDGED = "its tables are older than the search for missing records; ingest its logs again"
-"""The reason if it is unknown whether a run is complete."""
-
 
 class IncompleteRunsLeftOut(UserWarning):
     """Some runs are left out of a table, because records of them are missing."""

@@ -39,6 +39,7 @@ class LogFinding(msgspec.Struct, frozen=True, order=True):
     """One kind of damage to one file of an event log: a single finding stands for all its occurrences in the file."""
 
     file: str
+    """The path of the file, or of something else at the given place."""
     line: int
     """The first damaged line, from 1; 0 if the finding is about the whole file."""
     kind: str

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from understudy.history.lake.columns import FINDINGS, IntegerTooLarge, run_table
-from understudy.history.metrics.metric_tables import TABLES
+from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.row_tables import ROW_TABLES, rows
 from understudy.history.reading.missing import find_missing
 from understudy.history.report.replay import (
@@ -127,18 +127,20 @@ def _tabulated(group: RunFiles, *, whole: bool) -> Iterator[tuple[str, bytes]]:
     for metrics in measured.runs:
         for name in TABLES:
             content = getattr(metrics, name)
-            yield from _streams(name, metrics.run, content if isinstance(content, tuple) else (content,))
+            yield from _streams(name, metrics, content if isinstance(content, tuple) else (content,))
         missing = find_missing(records[metrics.run])
         for name in ROW_TABLES:
-            yield from _streams(name, metrics.run, rows(name, records[metrics.run], missing))
-    yield from _streams(FINDINGS, group.run, measured.findings)
+            yield from _streams(name, metrics, rows(name, records[metrics.run], missing))
+    if measured.findings:
+        yield FINDINGS, stream_of(run_table(FINDINGS, [(group.run, finding) for finding in measured.findings], {}))
 
 
-def _streams(name: str, run: str, found: Iterable[msgspec.Struct]) -> Iterator[tuple[str, bytes]]:
+def _streams(name: str, metrics: RunMetrics, found: Iterable[msgspec.Struct]) -> Iterator[tuple[str, bytes]]:
+    run, started_ms = metrics.run, {metrics.run: metrics.totals.started_ms}
     left = iter(found)
     while some := [(run, row) for row in islice(left, _ROWS_OF_A_RESULT)]:
         try:
-            yield name, stream_of(run_table(name, some))
+            yield name, stream_of(run_table(name, some, started_ms))
         except IntegerTooLarge:
             raise NumberTooLarge(
                 f"the table {name} of run {run} has a number of more than 64 bits, which a column cannot hold; leave "

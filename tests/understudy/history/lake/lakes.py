@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
+
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake.ingest import Ingested, find_logs, ingest
@@ -17,16 +21,22 @@ def take(lake: Path, *paths: Path) -> Ingested:
 
 
 def content(lake: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return all rows by table, sorted by run but otherwise in their order."""
+    """Return all rows by table, sorted by run but otherwise in their order. Tables without rows are left out."""
     opened = Lake(lake)
     return {
-        name: sorted(opened.read(name, incomplete=True).to_pylist(), key=lambda row: str(row["run"]))
+        name: sorted(rows, key=lambda row: str(row["run"]))
         for name in (*opened.tables, *opened.record_types)
+        if (rows := opened.read(name, incomplete=True).to_pylist())
     }
 
 
 def files_below(lake: Path) -> set[Path]:
     return set(lake.absolute().rglob("*.parquet"))
+
+
+def rows_below(lake: Path) -> set[Path]:
+    """Return the files of rows, without the files of the table `runs`."""
+    return {path for path in files_below(lake) if path.parent.name != "runs"}
 
 
 def assert_holds(lake: Path, *paths: Path) -> None:
@@ -47,6 +57,18 @@ def assert_holds(lake: Path, *paths: Path) -> None:
         assert sorted(tuple(row.values()) for row in rows) == keys, name
     assert sum(entry.records for entry in opened.runs.values()) == len(records)
     assert counted_files(opened) <= files_below(lake)
+
+
+def assert_counts_once(lake: Path) -> None:
+    """Check that other programs, which read the newest version of each table, get the rows that count and no others."""
+    opened = Lake(lake)
+    whole = {(run, entry.ingest) for run, entry in opened.runs.items()}
+    for kind in ("tables", "records"):
+        for folder in sorted((lake / kind).iterdir()):
+            files = [urlparse(uri).path for uri in DeltaTable(str(folder)).file_uris()]
+            rows = [row for file in files for row in pq.ParquetFile(file).read(["run", "ingest"]).to_pylist()]
+            assert {(row["run"], row["ingest"]) for row in rows} <= whole
+            assert len(rows) == opened.read(folder.name, incomplete=True).num_rows
 
 
 def counted_files(lake: Lake) -> set[Path]:

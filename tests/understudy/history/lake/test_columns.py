@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -19,8 +20,10 @@ from understudy.history.lake.columns import (
     record_table,
     run_table,
     table_schema,
+    time_columns,
 )
-from understudy.history.metrics.metric_tables import TABLES
+from understudy.history.lake.parts import described_schema, folders
+from understudy.history.metrics.metric_tables import TABLES, Reign
 from understudy.history.metrics.metrics import measure_records
 from understudy.history.reading.lines import LineDecoder
 from understudy.history.reading.missing import NO_LOG, NO_RECORDS, MissingRecords
@@ -46,7 +49,36 @@ def test_every_record_type_has_columns_with_different_names() -> None:
 
 def test_every_metric_table_has_columns() -> None:
     for name, struct in RUN_TABLES.items():
-        assert table_schema(name).names == ["run", *struct.__struct_fields__]
+        assert table_schema(name).names == ["run", *struct.__struct_fields__, *time_columns(name)]
+    assert time_columns("totals") == {"started_at": "started_ms", "ended_at": "ended_at_ms"}
+    assert list(time_columns("reigns")) == ["elected_at", "ready_at", "ended_at", "noticed_at"]
+    assert time_columns("moments") == {"at": "at_ms"}
+    assert time_columns("settings") == time_columns("findings") == {}
+
+
+def test_times_of_a_run_are_timestamps_in_utc() -> None:
+    started = 1_700_000_000_000.25
+    reign = Reign(
+        epoch=1, broker=1, node="broker-1", incarnation=1, elected_at_ms=1.001, ready_at_ms=None, ended_at_ms=2e20,
+        ended_by="", by_fault=False, noticed_at_ms=86_400_000.0, noticed_by="",
+    )  # fmt: skip
+    (row,) = run_table("reigns", [("run-1", reign)], {"run-1": started}).to_pylist()
+    assert row["elected_at"] == datetime(2023, 11, 14, 22, 13, 20, 1251, UTC)
+    assert row["noticed_at"] == datetime(2023, 11, 15, 22, 13, 20, 250, UTC)
+    assert row["ready_at"] is None
+    assert row["ended_at"] is None, "no calendar has such a time"
+
+
+def test_columns_have_their_meanings_as_comments() -> None:
+    comments = {
+        field.name: field.metadata[b"comment"].decode() for field in described_schema("tables/reigns") if field.metadata
+    }
+    assert comments["epoch"] == "Its controller epoch."
+    assert comments["elected_at"] == "`elected_at_ms` as a time in UTC, by the wall clock of the run's first record."
+    assert comments["ingest"].startswith("The ingest that wrote the row; it counts if")
+    for folder in folders():
+        lacking = [field.name for field in described_schema(folder) if not field.metadata]
+        assert not lacking, folder
 
 
 def test_tables_of_a_run_with_missing_records_and_several_clocks_hold_what_their_rows_hold() -> None:
@@ -60,7 +92,8 @@ def test_tables_of_a_run_with_missing_records_and_several_clocks_hold_what_their
     for name, kind in TABLES.items():
         content = getattr(metrics, name)
         found = content if isinstance(content, tuple) else (content,)
-        read = run_table(name, [("run-1", row) for row in found]).drop_columns("run").to_pylist()
+        read = run_table(name, [("run-1", row) for row in found], {"run-1": metrics.totals.started_ms})
+        read = read.drop_columns(["run", *time_columns(name)]).to_pylist()
         assert msgspec.convert(read, tuple[kind, ...]) == found  # type: ignore[valid-type]  # a value
     assert metrics.totals.doubt
     assert (len(metrics.missing), len(metrics.clocks)) == (2, 4)
@@ -98,6 +131,8 @@ def test_a_table_of_records_holds_what_the_records_hold(name: str, lines_of_type
             getattr(envelope, column) for column in envelope_columns
         ]
         fields = type(envelope.data).__struct_fields__
+        wall_at = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=round(envelope.wall_ms * 1000))
+        assert row.pop("wall_at") == wall_at
         values = [row[column] for column in list(row)[9:]]
         assert values == [named(getattr(envelope.data, field)) for field in fields]
 

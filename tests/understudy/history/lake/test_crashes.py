@@ -1,86 +1,85 @@
-"""A lake is whole after an ingest that ended at any step, and the next ingest makes the same tables."""
+"""A lake is whole after a change that ended at any step, and the next one makes the same tables."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.understudy.history.lake.damaged_logs import write
-from tests.understudy.history.lake.lakes import assert_holds, content, counted_files, files_below, take
-from understudy.history.lake import manifest, writer
+from tests.understudy.history.lake.lakes import assert_counts_once, assert_holds, content, rows_below, take
+from understudy.history.lake import delta, writer
+from understudy.history.lake.errors import LakeError
 from understudy.history.lake.ingest import remove
 from understudy.history.lake.lake import Lake
-from understudy.history.lake.writer import UnknownRun
+from understudy.history.lake.parts import PartWriter
+from understudy.history.lake.runs_table import Runs
+from understudy.history.lake.writer import LakeWriter, UnknownRun, restore
 
 ALL = 10**6
 """More steps than any change has."""
 
+COMMITS = ("create_described_table", "create_table", "commit_files", "overwrite", "restore", "vacuum")
+"""The functions that change Delta tables."""
+
 
 class Crash(BaseException):
-    """Ends an ingest at a step, as a kill would: nothing catches it."""
+    """Ends a change at a step, as a kill would: nothing catches it."""
 
 
 class Steps:
-    """Counts the changes that this process makes below a folder, and raises `Crash` in place of one of them."""
+    """Counts the steps of changes in this process, and raises `Crash` in place of one of them.
+
+    A step is a call of a function that changes a Delta table, or the end of a part's files. A change can
+    only end before or after a call, because a commit is atomic.
+    """
 
     def __init__(self) -> None:
-        self.folder: str | None = None
         self.made: list[str] = []
-        self._last = 0
+        self._last: int | None = None
 
-    def begin(self, folder: Path, last: int) -> None:
-        """Let the first `last` changes happen."""
-        self.folder, self.made, self._last = str(folder), [], last
+    def begin(self, last: int) -> None:
+        """Let the first `last` steps happen."""
+        self.made, self._last = [], last
 
     def end(self) -> None:
-        self.folder = None
+        self._last = None
 
-    def step(self, name: str, path: str) -> None:
-        if self.folder is not None and path.startswith(f"{self.folder}/"):
-            if len(self.made) == self._last:
-                self.folder = None
-                raise Crash
-            self.made.append(f"{name} {path.removeprefix(self.folder)}")
-
-    def audit(self, event: str, arguments: tuple[object, ...]) -> None:
-        if self.folder is None:
+    def step(self, name: str) -> None:
+        if self._last is None:
             return
-        if event == "open":
-            path, _, flags = arguments
-            if isinstance(flags, int) and flags & os.O_CREAT:
-                self.step("create", str(path))
-        elif event in ("os.mkdir", "os.remove", "os.rename", "os.rmdir"):
-            self.step(event, str(arguments[0]))
-        elif event == "os.link":
-            self.step(event, str(arguments[1]))
+        if len(self.made) == self._last:
+            self._last = None
+            raise Crash
+        self.made.append(name)
 
+    def counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            self.step(function.__name__)
+            return function(*arguments, **named)
 
-STEPS = Steps()
-sys.addaudithook(STEPS.audit)
+        return call
 
 
 @pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
-    """The steps of this process, also the syncs to disk, for which there is no audit event."""
-
-    def sync_file(descriptor: int) -> None:
-        STEPS.step("sync", str(Path(f"/proc/self/fd/{descriptor}").readlink()))
-        sync_before(descriptor)
-
-    sync_before = manifest.sync_file
-    monkeypatch.setattr(manifest, "sync_file", sync_file)
-    monkeypatch.setattr("understudy.history.lake.parts.sync_file", sync_file)
-    return STEPS
+def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
+    counting = Steps()
+    for name in COMMITS:
+        monkeypatch.setattr(delta, name, counting.counted(getattr(delta, name)))
+    monkeypatch.setattr(PartWriter, "close", counting.counted(PartWriter.close))
+    yield counting
+    counting.end()
 
 
 @pytest.fixture
@@ -105,18 +104,13 @@ def remove_one(lakes: Path, lake: Path) -> None:
     was_removed = "random-1" not in Lake(lake).runs
     with pytest.raises(UnknownRun) if was_removed else contextlib.nullcontext():
         remove(["random-1"], lake)
-    assert all("random-1" not in pq.read_table(path)["run"].to_pylist() for path in files_below(lake))
-
-
-def ingest_nothing(lakes: Path, lake: Path) -> None:
-    """Only delete what does not count."""
-    with writer.LakeWriter(lake):
-        pass
+    assert all("random-1" not in pq.read_table(path)["run"].to_pylist() for path in rows_below(lake))
 
 
 def merge_all(lakes: Path, lake: Path) -> None:
-    with writer.LakeWriter(lake) as opened:
-        opened.compact()
+    opened = LakeWriter(lake)
+    opened._touched.update(opened._runs.commit.tables)
+    opened.compact()
 
 
 @pytest.mark.parametrize("change", [ingest_all, remove_one])
@@ -127,68 +121,112 @@ def test_a_change_that_ends_at_any_step_is_made_or_not_and_made_by_the_next(
 
 
 def test_merging_that_ends_at_any_step(lakes: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    ingest_all(lakes, lakes / "before")
+    take(lakes / "before", write(RandomRun(3, records=12).logs, lakes / "random-3"))
     assert len(Lake(lakes / "before").files("tables", "totals")) == 2
-    monkeypatch.setattr(writer, "SMALL_PARTS", 2)
+    monkeypatch.setattr(writer, "SMALL_FILES", 2)
     assert_ends_at_any_step(lakes, steps, merge_all)
+
+
+def test_a_restore_that_ends_at_any_step(lakes: Path, steps: Steps) -> None:
+    """While it is not finished, the lake is read as it was before, and is not changed by others."""
+    lake = lakes / "lake"
+    wanted = Lake(lakes / "before").version
+    expected = content(lakes / "before")
+    shutil.copytree(lakes / "before", lakes / "grown")
+    ingest_all(lakes, lakes / "grown")
+    grown = content(lakes / "grown")
+    shutil.copytree(lakes / "grown", lake)
+    steps.begin(ALL)
+    restore(lake, wanted)
+    steps.end()
+    assert content(lake) == expected
+    made = steps.made
+    for place in different_places(made):
+        shutil.rmtree(lake)
+        shutil.copytree(lakes / "grown", lake)
+        steps.begin(place)
+        with pytest.raises(Crash):
+            restore(lake, wanted)
+        assert content(lake) == grown, place
+        if place:
+            with pytest.raises(LakeError, match=f"is being restored to version {wanted}"):
+                ingest_all(lakes, lake)
+        restore(lake, wanted)
+        assert content(lake) == expected, place
+        ingest_all(lakes, lake)
+        assert content(lake) == grown
+        assert_counts_once(lake)
 
 
 def assert_ends_at_any_step(lakes: Path, steps: Steps, change: Callable[[Path, Path], None]) -> None:
     before, lake = content(lakes / "before"), lakes / "lake"
     shutil.copytree(lakes / "before", lakes / "after")
-    steps.begin(lakes / "after", ALL)
+    steps.begin(ALL)
     change(lakes, lakes / "after")
     steps.end()
     after = content(lakes / "after")
-    places = different_places(steps.made)
-    assert {steps.made[place].split()[0] for place in places} >= {"create", "sync", "os.link", "os.remove"}
-    for place in places:
+    made = steps.made
+    assert {"overwrite", "commit_files", "close"} <= set(made)
+    for place in different_places(made):
         shutil.copytree(lakes / "before", lake)
-        steps.begin(lake, place)
+        steps.begin(place)
         with pytest.raises(Crash):
             change(lakes, lake)
-        at = f"step {place}, after {steps.made[-1:]}"
+        at = f"step {place}, after {made[:place][-1:]}"
         assert content(lake) in (before, after), at
         change(lakes, lake)
         assert content(lake) == after, at
-        ingest_nothing(lakes, lake)
-        assert len(manifest.versions(lake)) <= writer.KEPT_VERSIONS, at
+        assert_counts_once(lake)
         shutil.rmtree(lake)
 
 
 def different_places(made: list[str]) -> list[int]:
-    """Return the first and the last place of each kind of step, for example of creating files in `tables`."""
-    kinds = [f"{step.split()[0]} {step.split('/')[1]}" for step in made]
-    lasts = {kind: place for place, kind in enumerate(kinds)}
-    return sorted({*lasts.values(), *map(kinds.index, lasts)})
+    """Return the first and last place of each kind of step, and those before and after each commit of `runs`."""
+    lasts = {name: place for place, name in enumerate(made)}
+    runs = [place for place, name in enumerate(made) if name == "overwrite"]
+    after = [place + 1 for place in runs if place + 1 < len(made)]
+    return sorted({*lasts.values(), *map(made.index, lasts), *runs, *after})
 
 
 def test_the_first_ingest_may_end_at_any_step(lakes: Path, steps: Steps) -> None:
     """A lake that was not finished is no reason to refuse the next ingest."""
     lake = lakes / "lake"
-    for last in (0, 1, 2, 3, 10, 40, 60):
-        steps.begin(lake, last)
+    steps.begin(ALL)
+    ingest_all(lakes, lake)
+    steps.end()
+    made = steps.made
+    for last in (0, 1, 2, 3, 20, len(made) - 1):
+        shutil.rmtree(lake)
+        steps.begin(last)
         with pytest.raises(Crash):
             ingest_all(lakes, lake)
         steps.end()
         ingest_all(lakes, lake)
         assert_holds(lake, lakes / "runs")
-        shutil.rmtree(lake)
+        assert_counts_once(lake)
 
 
 KILL_AT = """
 import os, signal, sys
 from pathlib import Path
+from understudy.history.lake import delta
 from understudy.history.lake.ingest import find_logs, ingest
 
-moment = sys.argv[3]
+name, number, when = sys.argv[3:]
+function, calls = getattr(delta, name), 0
 
-def kill(event, arguments):
-    if event == moment.split()[0] and moment.split()[1] in str(arguments):
+def kill(*arguments, **named):
+    global calls
+    calls += 1
+    if calls == int(number) and when == "before":
         os.kill(os.getpid(), signal.SIGKILL)
+    result = function(*arguments, **named)
+    if calls == int(number) and when == "after":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
 
 groups = find_logs([Path(sys.argv[1])])
-sys.addaudithook(kill)
+setattr(delta, name, kill)
 ingest(groups, Path(sys.argv[2]))
 """
 
@@ -196,32 +234,26 @@ ingest(groups, Path(sys.argv[2]))
 @pytest.mark.parametrize(
     "moment",
     [
-        "open records/RequestSent",
-        "open .tmp",
-        "os.link manifest",
-        "os.remove .tmp",
-        "os.remove .json",
-        "os.remove .parquet",
+        "overwrite 1 before",  # claimed
+        "commit_files 1 after",  # one table has its rows
+        "overwrite 2 before",  # all have them, and they do not count
+        "overwrite 2 after",  # they count, and the rows that they replace are still there
+        "overwrite 3 before",
     ],
 )
 def test_a_process_that_is_killed(lakes: Path, moment: str) -> None:
-    """As above, with the operating system's own kill: nothing is flushed, closed or unlocked by Python."""
+    """As above, with the operating system's own kill. Its rows are removed by the next ingest, on the same machine."""
     lake = lakes / "before"
-    take(lake, write(RandomRun(3, records=12).logs, lakes / "random-3"))
-    leftover = Lake(lake).files("tables", "totals")[0]
-    shutil.copy(leftover, leftover.with_name("0123456789abcdef.parquet"))
     before = content(lake)
     shutil.copytree(lake, lakes / "after")
     ingest_all(lakes, lakes / "after")
     after = content(lakes / "after")
-    command = [sys.executable, "-c", KILL_AT, str(lakes / "runs"), str(lake), moment]
+    command = [sys.executable, "-c", KILL_AT, str(lakes / "runs"), str(lake), *moment.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == -signal.SIGKILL, f"it was not killed at {moment!r}: {done.stderr}"
     assert content(lake) in (before, after)
     ingest_all(lakes, lake)
     assert content(lake) == after
-    ingest_nothing(lakes, lake)
-    kept = [manifest.read_version(lake, version) for version in manifest.versions(lake)]
-    assert len(kept) == writer.KEPT_VERSIONS
-    assert {path.stem for path in files_below(lake)} == {name for each in kept for name in each.parts}
-    assert counted_files(Lake(lake)) <= files_below(lake)
+    LakeWriter(lake)
+    assert not Runs(lake).uncounted
+    assert_counts_once(lake)

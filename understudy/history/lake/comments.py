@@ -10,6 +10,40 @@ from functools import cache
 
 import msgspec
 
+from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE, Envelope
+from understudy.history.lake.columns import (
+    ENVELOPE_FIELDS,
+    RUN_TABLES,
+    payload_column_name,
+    time_columns,
+)
+
+_RUN = "The id of the run."
+
+
+@cache
+def table_comments(name: str) -> dict[str, str]:
+    """Return the meaning of each column of one of `RUN_TABLES`."""
+    times = {
+        time: f"`{milliseconds}` as a time in UTC, by the wall clock of the run's first record."
+        for time, milliseconds in time_columns(name).items()
+    }
+    return {"run": _RUN, **column_comments(RUN_TABLES[name]), **times}
+
+
+@cache
+def record_comments(name: str) -> dict[str, str]:
+    """Return the meaning of each column of the table of a record type."""
+    of_envelope = column_comments(Envelope)
+    envelope = {field.name: of_envelope[field.name] for field in ENVELOPE_FIELDS if field.name in of_envelope}
+    payload = column_comments(PAYLOAD_BY_TYPE[name])
+    return {
+        **envelope,
+        "run": _RUN,
+        **{payload_column_name(field): text for field, text in payload.items()},
+        "wall_at": "`wall_ms` as a time in UTC.",
+    }
+
 
 @cache
 def column_comments(struct: type[msgspec.Struct]) -> dict[str, str]:

@@ -1,0 +1,51 @@
+"""Names the folders of a lake, and recognises one, without the libraries that read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+RUNS = "runs"
+"""Folder of the table that says which runs count (`runs_table`)."""
+RECORDS = "records"
+"""Folder of the tables of record types."""
+TABLES_FOLDER = "tables"
+"""Folder of the tables of metrics."""
+SEEDS = "seeds"
+"""Folder of the ledger of seeds and their event logs (`understudy.spark.seed_ledger`)."""
+LOG = "_delta_log"
+"""Folder of the commits of a Delta table, in the table's folder."""
+
+_FORMAT_1 = "manifest"
+"""Folder that lakes of format 1 have, which were no Delta tables."""
+
+
+def is_lake(folder: Path) -> bool:
+    """Return whether a folder is a lake, of any format; its other files do not matter."""
+    return is_delta_table(folder / RUNS) or is_of_format_1(folder)
+
+
+def is_delta_table(folder: Path) -> bool:
+    return any((folder / LOG).glob("*.json"))
+
+
+def is_of_format_1(folder: Path) -> bool:
+    return any((folder / _FORMAT_1).glob("*.json"))
+
+
+def table_folders(lake: Path) -> list[str]:
+    """Return the folders of all tables but `runs`, for example `tables/reigns`."""
+    logs = (log for kind in (RECORDS, TABLES_FOLDER) for log in (lake / kind).glob(f"*/{LOG}"))
+    return sorted(f"{log.parent.parent.name}/{log.parent.name}" for log in logs)
+
+
+def foreign_name(folder: Path) -> str | None:
+    """Return the name of something in a folder that no unfinished lake has; None if there is nothing else.
+
+    Raises:
+        OSError: the folder cannot be listed.
+    """
+    own = {RECORDS, TABLES_FOLDER, SEEDS, RUNS}
+    names = {path.name for path in folder.iterdir()}
+    if RUNS in names and any(path.name != LOG for path in (folder / RUNS).iterdir()):
+        own.remove(RUNS)
+    return min(names - own, default=None)
