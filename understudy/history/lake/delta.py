@@ -226,7 +226,7 @@ def _errors(folder: Path, done: str) -> Iterator[None]:
         raise
     except (DeltaError, OSError) as error:
         if number := _OS_ERROR.search(str(error)):
-            raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder)) from None
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) from None
         first = str(error).strip().partition("\n")[0]
         raise LakeError(f"the Delta table {folder} cannot be {done}: {first}") from None
 
