@@ -14,20 +14,22 @@ from understudy.history.lake.layout import RECORDS
 from understudy.spark.ddl import ddl
 
 
-def read_lake(spark: SparkSession, lake: Path | str, name: str, *, incomplete: bool = False) -> DataFrame:
+def read_lake(
+    spark: SparkSession, lake: Path | str, name: str, *, incomplete: bool = False, version: int | None = None
+) -> DataFrame:
     """Return a table of metrics, for example `failovers`, or of a record type, for example `RequestSent`.
 
-    The DataFrame reads the version of the lake that is the newest now. Its files have to be on a path that every
-    worker sees.
+    The DataFrame reads one version of the lake. Its files have to be on a path that every worker sees.
 
     Args:
         incomplete: also read runs with missing records; otherwise they are left out, with a warning. `missing` and
             `findings` always have the rows of all runs.
+        version: as for `Lake`; by default the version that is the newest now.
 
     Raises:
         LakeError: the folder is no lake, has no such table, or records of all its runs are missing.
     """
-    opened = Lake(lake)
+    opened = Lake(lake, version)
     schema = opened.schema(name)
     files = opened.files(*opened.folder(name).split("/"))
     left_out = opened.left_out(name, incomplete=incomplete)
@@ -35,18 +37,20 @@ def read_lake(spark: SparkSession, lake: Path | str, name: str, *, incomplete: b
     return _without(rows.drop(INGEST.name), left_out)
 
 
-def read_records(spark: SparkSession, lake: Path | str, *, incomplete: bool = False) -> DataFrame:
+def read_records(
+    spark: SparkSession, lake: Path | str, *, incomplete: bool = False, version: int | None = None
+) -> DataFrame:
     """Return the records of all types: the columns that they share, and `type`.
 
-    The DataFrame reads the version of the lake that is the newest now, as `read_lake` does.
+    The DataFrame reads one version of the lake, as `read_lake` does.
 
     Args:
-        incomplete: as for `read_lake`.
+        incomplete, version: as for `read_lake`.
 
     Raises:
         LakeError: the folder is no lake, or records of all its runs are missing.
     """
-    opened = Lake(lake)
+    opened = Lake(lake, version)
     files = [path for name in opened.record_types for path in opened.files(RECORDS, name)]
     left_out = opened.left_out(RECORDS, incomplete=incomplete)
     schema = pa.schema(ENVELOPE_FIELDS)
@@ -63,7 +67,7 @@ def _counted(spark: SparkSession, lake: Lake, files: Sequence[Path], schema: pa.
     columns = ddl(schema.append(INGEST))
     if not files:
         return spark.createDataFrame([], columns)
-    rows = spark.read.schema(columns).parquet(*map(str, files)).selectExpr("*", *more)
+    rows = spark.read.schema(columns).parquet(*(file.as_uri() for file in files)).selectExpr("*", *more)
     if not lake.uncounted:
         return rows
     others = spark.createDataFrame(sorted(lake.uncounted), "run STRING, ingest STRING")

@@ -47,8 +47,9 @@ class LakeViews(Mapping[str, DataFrame]):
 
         tables(spark, "lake").query("SELECT cause, count(*) FROM {failovers} GROUP BY cause").show()
 
-    A table of the lake is read as it is when it is first needed. The views of `SMALL` are then computed once, and kept
-    in this process: they have a row for each incarnation, reign, run or time in which a node was down.
+    The tables of the lake are read in the version that is the newest when this is made. The views of `SMALL` are
+    computed once, and kept in this process: they have a row for each incarnation, reign, run or time in which a node
+    was down.
     """
 
     def __init__(self, spark: SparkSession, lake: Lake, *, incomplete: bool) -> None:
@@ -121,8 +122,12 @@ class LakeViews(Mapping[str, DataFrame]):
             if name in PAYLOAD_BY_TYPE and name not in self._lake.record_types:
                 return self._spark.createDataFrame([], ddl(self._lake.schema(name)))
             if name == RECORDS:
-                return read_records(self._spark, self._lake.path, incomplete=self._incomplete)
-            return read_lake(self._spark, self._lake.path, name, incomplete=self._incomplete)
+                return read_records(
+                    self._spark, self._lake.path, incomplete=self._incomplete, version=self._lake.version
+                )
+            return read_lake(
+                self._spark, self._lake.path, name, incomplete=self._incomplete, version=self._lake.version
+            )
 
     def _view_name(self, name: str, frame: DataFrame) -> str:
         """Return the name of a temporary view: before 4.0, Spark Connect takes no DataFrames as arguments of SQL."""

@@ -1,9 +1,9 @@
 """Compares the tables that `understudy.spark.tables` computes with SQL with the tables of the kernel.
 
 SQL does not decide which records are missing and how clocks are aligned: it takes the rows of `clocks` from the lake,
-and computes neither the tables `missing` and `clocks` nor the columns of `NOT_IN_SQL` and those that end in
-`_within_ms`. They have tests in `tests/understudy/history/metrics`, which remove records of a run and compare its
-figures with the figures of the complete run.
+and computes neither the tables `missing` and `clocks` nor the columns of `NOT_IN_SQL`, the columns that end in
+`_within_ms`, and the timestamps beside milliseconds. They have tests in `tests/understudy/history/metrics`, which
+remove records of a run and compare its figures with the figures of the complete run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from understudy.history.lake.columns import run_table, table_schema
+from understudy.history.lake.columns import run_table, table_schema, time_columns
 from understudy.history.lake.lake import Lake
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics
 from understudy.history.metrics.row_tables import ROW_TABLES
@@ -26,7 +26,8 @@ SQL_TABLES = tuple(name for name in (*TABLES, *ROW_TABLES) if name not in ("miss
 
 def columns_of(name: str) -> list[str]:
     """Return the columns of a table that SQL computes, in their order."""
-    return [each for each in table_schema(name).names if each not in NOT_IN_SQL and not each.endswith("_within_ms")]
+    left_out = {*NOT_IN_SQL, *time_columns(name)}
+    return [each for each in table_schema(name).names if each not in left_out and not each.endswith("_within_ms")]
 
 
 def assert_sql_agrees(spark: SparkSession, lake: Path, runs: Iterable[RunMetrics]) -> None:
@@ -56,5 +57,6 @@ def assert_same_rows(name: str, found: Sequence[dict[str, Any]], expected: Seque
 def _of_metrics(metrics: Sequence[RunMetrics], name: str) -> list[dict[str, Any]]:
     rows = [(run.run, getattr(run, name)) for run in metrics]
     flat = [(run, row) for run, each in rows for row in (each if isinstance(each, tuple) else (each,))]
-    found: list[dict[str, Any]] = run_table(name, flat).to_pylist()
+    started_ms = {run.run: run.totals.started_ms for run in metrics}
+    found: list[dict[str, Any]] = run_table(name, flat, started_ms).to_pylist()
     return found
