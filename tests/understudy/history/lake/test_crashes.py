@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.foundation.eventlog.stories import RandomRun
 from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.lakes import assert_counts_once, assert_holds, content, rows_below, take
 from understudy.history.lake import delta, writer
@@ -85,14 +85,14 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
 @pytest.fixture
 def lakes(tmp_path: Path) -> Path:
     """A folder with `before`, a lake of two runs in one part, and `runs`, in which one of them has grown."""
-    killed = write(killed_controller(), tmp_path / "runs" / "killed")
-    write(RandomRun(1, records=12).logs, tmp_path / "runs" / "random-1")
-    log = killed / "broker-1-0001-0001.jsonl"
+    growing = write(RandomRun(0, records=8).logs, tmp_path / "runs" / "random-0")
+    write(RandomRun(1, records=5).logs, tmp_path / "runs" / "random-1")
+    log = max(growing.iterdir(), key=lambda log: log.stat().st_size)
     whole = log.read_bytes()
     log.write_bytes(whole[: whole.index(b"\n") + 1])
     take(tmp_path / "before", tmp_path / "runs")
     log.write_bytes(whole)
-    write(RandomRun(2, records=12).logs, tmp_path / "runs" / "random-2")
+    write(RandomRun(2, records=5).logs, tmp_path / "runs" / "random-2")
     return tmp_path
 
 
@@ -121,7 +121,7 @@ def test_a_change_that_ends_at_any_step_is_made_or_not_and_made_by_the_next(
 
 
 def test_merging_that_ends_at_any_step(lakes: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    take(lakes / "before", write(RandomRun(3, records=12).logs, lakes / "random-3"))
+    take(lakes / "before", write(RandomRun(3, records=5).logs, lakes / "random-3"))
     assert len(Lake(lakes / "before").files("tables", "totals")) == 2
     monkeypatch.setattr(writer, "SMALL_FILES", 2)
     assert_ends_at_any_step(lakes, steps, merge_all)
