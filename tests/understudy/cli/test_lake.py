@@ -60,7 +60,8 @@ def test_old_files_are_deleted(lake: Path, capsys: pytest.CaptureFixture[str]) -
     )
     code, output = act(capsys, "restore", lake, first.version)
     assert code == 1
-    assert "has been deleted" in output or "cannot be" in output
+    assert output == f"understudy lake: the files of version 2 of {lake} have been deleted\n"
+    assert content(lake) == before
 
 
 def test_bad_input_is_named(lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,11 +144,18 @@ class Runs:
 
     @cached_property
     def rows(self) -> pa.Table:
-        """All rows, also of runs that do not count."""
+        """All rows, also of runs that do not count.
+
+        Raises:
+            LakeError: the version is so old that its files have been deleted.
+        """
         found = [SCHEMA.empty_table()]
         for file in delta.files_of(self._table):
-            with pq.ParquetFile(self.lake / RUNS / file.name) as opened:
-                found.append(opened.read().cast(SCHEMA))
+            try:
+                with pq.ParquetFile(self.lake / RUNS / file.name) as opened:
+                    found.append(opened.read().cast(SCHEMA))
+            except FileNotFoundError:
+                raise LakeError(f"the files of version {self.version} of {self.lake} have been deleted") from None
         return pa.concat_tables(found)
 
     @cached_property

@@ -265,6 +265,7 @@ def restore(lake: Path, version: int) -> int:
         wanted = Runs(lake, version)
     except FileNotFoundError:
         raise LakeError(f"{lake} has no version {version}; `understudy lake history {lake}` lists them") from None
+    _check_has_files(wanted)
 
     def begun(runs: Runs) -> Runs:
         if runs.commit.restoring not in (None, version):
@@ -292,6 +293,14 @@ def restore(lake: Path, version: int) -> int:
         return runs.changed(present, added, commit)
 
     return change_runs(lake, ended).version
+
+
+def _check_has_files(wanted: Runs) -> None:
+    """Raises LakeError if a file of a version has been deleted."""
+    tables = {folder: delta.open_table(wanted.lake / folder, number) for folder, number in wanted.commit.tables.items()}
+    for folder, table in {RUNS: wanted.delta_table, **tables}.items():
+        if not all((wanted.lake / folder / file.name).exists() for file in delta.files_of(table)):
+            raise LakeError(f"the files of version {wanted.version} of {wanted.lake} have been deleted")
 
 
 def _claim(ingest: str) -> RunEntry:
