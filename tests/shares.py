@@ -29,6 +29,7 @@ class Share(NamedTuple):
 SHARES = {
     "seeds": Share(40, 200, "the histories of `make seeds` and the ledger are other ones each time"),
     "crash-points": Share(1, 3, "of each three points of a procedure; the points of most procedures are the same"),
+    "lake-crashes": Share(1, 3, "of three places at which a change of a lake may end; a killed process ends at five"),
     "incomplete-logs": Share(2, 40, "each file of a run is removed, and dozens are cut at a place drawn by the seed"),
     "hand-made-znodes": Share(100, 400, "ten seeds more are quick tests; each writes dozens of znodes of every kind"),
     "mutated-frames": Share(20_000, 100_000, "a frame of every message is mutated several times"),
