@@ -18,7 +18,14 @@ from devtools.standalone_spark import StandaloneCluster
 from tests.devtools.process_groups import assert_ends
 from tests.foundation.eventlog.stories import RandomRun
 from tests.shares import only_nightly
-from tests.understudy.history.lake.lakes import assert_holds, counted_files, files_below, take
+from tests.understudy.history.lake.lakes import (
+    assert_counts_once,
+    assert_holds,
+    content,
+    counted_files,
+    rows_below,
+    take,
+)
 from tests.understudy.spark.connect_servers import connect_server
 from tests.understudy.spark.standalone_cluster import KillInTheMiddle, port_of_no_server
 from tests.understudy.spark.test_functions import assert_same_tables
@@ -109,9 +116,9 @@ def test_a_killed_worker_changes_no_table(
 def test_a_killed_worker_changes_no_lake(
     cluster: StandaloneCluster, settings: SparkSettings, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each run is a task and a part; what the killed worker has written does not count, and is deleted."""
+    """Each run is a task and a part; what the killed worker has written does not count, and is deleted later."""
     monkeypatch.setattr(ingesting, "_MAX_TASK_BYTES", 1)
-    monkeypatch.setattr(writer, "SMALL_PARTS", RUNS + 1)
+    monkeypatch.setattr(writer, "SMALL_FILES", RUNS + 1)
     take(tmp_path / "expected", logs)
     with spark_running(settings) as spark, KillInTheMiddle(tmp_path, cluster) as kill:
         monkeypatch.setattr(writing, "write_parts", kill.waiting(writing.write_parts))
@@ -119,14 +126,11 @@ def test_a_killed_worker_changes_no_lake(
     assert cluster.workers[0].poll() is not None
     assert (len(result.added), result.refused) == (RUNS, [])
     assert len(Lake(tmp_path / "lake").files("tables", "totals")) == RUNS
-    assert files_below(tmp_path / "lake") == counted_files(Lake(tmp_path / "lake"))
-    assert contents_of_files(tmp_path / "lake") == contents_of_files(tmp_path / "expected")
+    assert content(tmp_path / "lake") == content(tmp_path / "expected")
     assert_holds(tmp_path / "lake", logs)
-
-
-def contents_of_files(lake: Path) -> list[tuple[str, bytes]]:
-    """Return the table and the bytes of each file, without the random name of its part."""
-    return sorted((path.parent.name, path.read_bytes()) for path in files_below(lake))
+    assert_counts_once(tmp_path / "lake")
+    writer.LakeWriter(tmp_path / "lake").vacuum(kept_hours=0, unknown_hours=0)
+    assert rows_below(tmp_path / "lake") == counted_files(Lake(tmp_path / "lake"))
 
 
 def test_a_killed_worker_changes_no_comparison(

@@ -18,6 +18,7 @@ from tests.understudy.spark.older_spark import FINDS_DAMAGE_BY_SQL, needs_the_ja
 from tests.understudy.spark.oracle.small_logs import session_for_small_logs
 from tests.understudy.spark.oracle.sql_findings import findings_by_sql
 from tests.understudy.spark.oracle.sql_tables import assert_sql_agrees
+from tests.understudy.spark.test_functions import in_order, rows_of
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake import ingest as ingesting
 from understudy.history.lake.columns import RUN_TABLES
@@ -111,9 +112,7 @@ def test_spark_reads_every_table(session: SparkSession, runs: Path, tmp_path: Pa
     ):
         frame = read_lake(session, tmp_path / "lake", name, incomplete=True)
         assert frame.columns == opened.schema(name).names
-        found = [row.asDict(recursive=True) for row in frame.collect()]
-        expected = opened.read(name, incomplete=True).to_pylist()
-        assert sorted(found, key=repr) == sorted(expected, key=repr)
+        assert rows_of(frame) == in_order(opened.read(name, incomplete=True).to_pylist())
     causes = (
         read_lake(session, str(tmp_path / "lake"), "failovers", incomplete=True)
         .where("run = 'run-1'")
@@ -180,7 +179,11 @@ def test_tables_without_rows_and_unknown_names(session: SparkSession, runs: Path
     take(tmp_path / "lake", runs / "killed")
     assert "refusals" not in Lake(tmp_path / "lake").tables
     assert read_lake(session, tmp_path / "lake", "refusals", incomplete=True).count() == 0
-    assert read_lake(session, tmp_path / "lake", "TaskFailed", incomplete=True).columns[-2:] == ["task", "error"]
+    assert read_lake(session, tmp_path / "lake", "TaskFailed", incomplete=True).columns[-3:] == [
+        "task",
+        "error",
+        "wall_at",
+    ]
     with pytest.raises(LakeError, match="there is no table 'nothing'"):
         read_lake(session, tmp_path / "lake", "nothing", incomplete=True)
 
