@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
+import sys
 from collections.abc import Iterator
 from functools import cache
 
@@ -76,13 +76,18 @@ def documented_statements(owner: ast.ClassDef | ast.FunctionDef) -> Iterator[tup
 
 
 def _comments_of(owner: type) -> dict[str, str]:
+    definition = _classes_of(owner.__module__).get(owner.__qualname__)
+    return {} if definition is None else attribute_docstrings(definition)
+
+
+@cache
+def _classes_of(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes at the top of a module; none if there is no source, as in an archive of compiled modules."""
     try:
-        module = ast.parse(textwrap.dedent(inspect.getsource(owner)))
-    except OSError:  # for example in an archive of compiled modules
+        source = inspect.getsource(sys.modules[module])
+    except OSError:
         return {}
-    (definition,) = module.body
-    assert isinstance(definition, ast.ClassDef)
-    return attribute_docstrings(definition)
+    return {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
 
 
 def _targets(node: ast.stmt) -> list[ast.Name]:

@@ -62,8 +62,8 @@ def open_table(folder: Path, version: int | None = None) -> DeltaTable:
             raise FileNotFoundError(f"{folder} has no version {version}") from None
 
 
-def create_table(folder: Path, schema: pa.Schema, files: Sequence[TableFile]) -> DeltaTable:
-    """Create a table with some files. The metadata `comment` of a field becomes the column's comment.
+def create_table(folder: Path, schema: pa.Schema, files: Sequence[TableFile]) -> int:
+    """Create a table with some files; return its version. The metadata `comment` of a field becomes its comment.
 
     Raises:
         Changed: there is a table already.
@@ -72,7 +72,7 @@ def create_table(folder: Path, schema: pa.Schema, files: Sequence[TableFile]) ->
     fields = Schema.from_arrow(schema)
     with _creating(folder):
         create_table_with_add_actions(str(folder), fields, list(map(_added, files)), "error", configuration=_PROPERTIES)
-        return DeltaTable(str(folder))
+    return 0
 
 
 def create_described_table(folder: Path, schema: pa.Schema, description: str, properties: Mapping[str, str]) -> None:

@@ -72,7 +72,7 @@ class LakeWriter:
     def __init__(self, lake: Path) -> None:
         self.lake = lake.absolute()
         check_is_lake(self.lake)
-        self._touched: set[str] = set()
+        self._with_small_files: set[str] = set()
         if is_lake(self.lake):
             self._runs = Runs(self.lake)
         else:
@@ -136,13 +136,13 @@ class LakeWriter:
             LakeBusy, LakeError: as for `commit`.
         """
         tables = {}
-        for folder in sorted(self._touched):
+        for folder in sorted(self._with_small_files):
             table, is_merged = self._rewrite(folder, _small_files, frozenset())
             if is_merged:
                 tables[folder] = table.version()
         if tables:
             self._change(lambda runs: runs.changed((), (), _next(runs, tables, change="small files merged")))
-        self._touched.clear()
+        self._with_small_files.clear()
         return bool(tables)
 
     def vacuum(self, kept_hours: int = KEPT_HOURS, unknown_hours: int = UNKNOWN_HOURS) -> int:
@@ -183,7 +183,6 @@ class LakeWriter:
             if time.monotonic() - claimed_at > _MAX_APPEND_S:
                 raise LakeBusy(f"{self.lake} could not be written in {_MAX_APPEND_S / 60:.0f} minutes; run it again")
             versions[folder] = self._append_files(folder, added)
-        self._touched.update(versions)
         return versions
 
     def _append_files(self, folder: str, files: Sequence[TableFile]) -> int:
@@ -191,9 +190,11 @@ class LakeWriter:
         for _ in range(_ATTEMPTS):
             try:
                 if not is_delta_table(path):
-                    return delta.create_table(path, schema, files).version()
+                    self._note_small_files(folder, files)
+                    return delta.create_table(path, schema, files)
                 table = delta.open_table(path)
                 delta.fit_schema(table, schema)
+                self._note_small_files(folder, [*delta.files_of(table), *files])
                 return delta.commit_files(table, files)
             except Changed:
                 continue
@@ -202,6 +203,10 @@ class LakeWriter:
     def _delete_what_left_the_tables(self) -> None:
         for folder in table_folders(self.lake):
             delta.vacuum(delta.open_table(self.lake / folder), 0, unknown=False)
+
+    def _note_small_files(self, folder: str, files: Sequence[TableFile]) -> None:
+        if _small_files(files):
+            self._with_small_files.add(folder)
 
     def _remove_rows(self) -> None:
         """Remove the rows of replaced runs and of killed writers."""

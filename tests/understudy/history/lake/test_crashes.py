@@ -110,7 +110,7 @@ def remove_one(lakes: Path, lake: Path) -> None:
 
 def merge_all(lakes: Path, lake: Path) -> None:
     opened = LakeWriter(lake)
-    opened._touched.update(opened._runs.commit.tables)
+    opened._with_small_files.update(opened._runs.commit.tables)
     opened.compact()
 
 
