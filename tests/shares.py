@@ -56,6 +56,9 @@ SHARES = {
     "spark-clusters": Share(
         0, 3, "the same jobs lose a worker of a standalone cluster in each run; here YARN and others do"
     ),
+    "sql-of-lakes": Share(
+        0, 1, "the replay's tests compare the same tables of more runs, from a lake that one process has written"
+    ),
     "handovers": Share(4, 10, "a controller of each kind ends in each of two ways"),
     "kraft-clusters": Share(0, 4, "samples of two such clusters are held against what Kafka printed of them"),
 }

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.shares import only_nightly
 from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.incomplete import let_be_incomplete
 from tests.understudy.history.lake.lakes import assert_holds, content, take
@@ -58,6 +59,7 @@ def test_workers_write_the_same_lake(
     assert content(lake) == content(tmp_path / "other")
 
 
+@only_nightly("sql-of-lakes")
 def test_the_tables_of_a_lake_are_those_that_sql_computes_from_its_records(
     session: SparkSession, runs: Path, tmp_path: Path
 ) -> None:
