@@ -2,10 +2,10 @@
 
     understudy lake history LAKE
     understudy lake restore LAKE 12
-    understudy lake vacuum LAKE --keep 24
+    understudy lake vacuum LAKE --keep 0
 
-A lake is a folder of Delta tables, which `understudy ingest` writes. Each change is a version. The files of an old
-version are kept for an hour after the change that replaced them, unless `vacuum` has kept them longer.
+A lake is a folder of Delta tables, which `understudy ingest` writes. Each change is a version. The files that a change
+has replaced are kept for an hour; from then on a later ingest deletes them, or `vacuum`.
 """
 
 from __future__ import annotations

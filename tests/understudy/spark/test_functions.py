@@ -15,9 +15,9 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.foundation.eventlog.stories import RandomRun
 from tests.understudy.history.lake.damaged_logs import write_damaged
-from tests.understudy.history.lake.lakes import assert_holds, take
+from tests.understudy.history.lake.lakes import assert_holds, take, write_runs
 from tests.understudy.spark.test_replay_job import write, write_mixed
 from understudy.history.compare.comparison import compare as compare_runs
 from understudy.history.compare.groups import QUANTITIES, CannotCompare, observe
@@ -41,10 +41,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def write_six_runs(folder: Path) -> Path:
-    write(killed_controller(), folder / "killed")
-    for seed in range(5):
-        write(RandomRun(seed, records=150).logs, folder / f"random-{seed}")
-    return folder
+    return write_runs(folder, 5, records=150)
 
 
 def rows_of(table: DataFrame) -> list[str]:

@@ -14,7 +14,7 @@ from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.shares import only_nightly
 from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.incomplete import let_be_incomplete
-from tests.understudy.history.lake.lakes import assert_holds, content, take
+from tests.understudy.history.lake.lakes import assert_holds, content, take, write_runs
 from tests.understudy.spark.older_spark import FINDS_DAMAGE_BY_SQL, needs_the_java_from_pip
 from tests.understudy.spark.oracle.small_logs import session_for_small_logs
 from tests.understudy.spark.oracle.sql_findings import findings_by_sql
@@ -39,10 +39,7 @@ pytestmark = pytest.mark.xdist_group("spark ingest")
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    write(killed_controller(), tmp_path / "runs" / "killed")
-    for seed in range(4):
-        write(RandomRun(seed, records=150).logs, tmp_path / "runs" / f"random-{seed}")
-    return tmp_path / "runs"
+    return write_runs(tmp_path / "runs", 4, records=150)
 
 
 def test_workers_write_the_same_lake(

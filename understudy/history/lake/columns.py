@@ -9,7 +9,7 @@ milliseconds of `lost_at_ms`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
 from operator import attrgetter, itemgetter
@@ -194,6 +194,14 @@ def _micros(milliseconds: pa.Array) -> pa.Array:
 
 def _timestamps(micros: pa.Array) -> pa.Array:
     return micros.cast(_TIME)
+
+
+def without_pairs(rows: pa.Table, pairs: Collection[tuple[str, str]]) -> pa.Table:
+    """Return the rows whose run and ingest are none of `pairs`."""
+    if not pairs:
+        return rows
+    keys = pc.binary_join_element_wise(rows[RUN.name], rows[INGEST.name], "\0")
+    return rows.filter(pc.invert(pc.is_in(keys, value_set=pa.array(["\0".join(each) for each in pairs], pa.string()))))
 
 
 def payload_columns(payload: type[Payload], payloads: Sequence[Payload]) -> list[pa.Array]:

@@ -1,4 +1,4 @@
-"""Reads and changes the Delta tables of a lake with `deltalake`, which needs no Java. Only this module imports it.
+"""Reads and changes the Delta tables of a lake with `deltalake`, which needs no Java. Other modules only name its type.
 
 The Parquet files of a table are written by others (`parts`). A commit here adds files to the table, and removes files
 from it. Two processes may commit at the same time: additions never conflict, and a removal of a file that another
@@ -12,9 +12,9 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
@@ -22,9 +22,11 @@ from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from understudy.history.lake.errors import LakeError
+from understudy.history.lake.errors import LakeBusy, LakeError
 from understudy.history.lake.layout import LOG, is_delta_table
 from understudy.history.lake.written import TableFile
+
+T = TypeVar("T")
 
 _PROPERTIES = {
     "delta.logRetentionDuration": "interval 30 days",
@@ -33,6 +35,7 @@ _PROPERTIES = {
 """Properties of all tables of a lake."""
 _OWN = "understudy"
 """Name of the metadata of commits by `overwrite`."""
+_ATTEMPTS = 50
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _STATISTICS = ("run", "ingest")
 """Columns whose smallest and largest values are kept with each file."""
@@ -42,6 +45,18 @@ _LAST = chr(0x10FFFF)
 
 class Changed(Exception):
     """Another process has changed the table since it was opened."""
+
+
+def repeated(path: Path, change: Callable[[], T]) -> T:
+    """Make a change; make it again from the newest version if another process was faster.
+
+    Raises:
+        LakeBusy: others were faster again and again.
+    """
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(Changed):
+            return change()
+    raise LakeBusy(f"other processes change {path} again and again; run the command again later")
 
 
 def open_table(folder: Path, version: int | None = None) -> DeltaTable:
@@ -112,7 +127,7 @@ def commit_files(table: DeltaTable, added: Sequence[TableFile], removed: Sequenc
         Changed: another process has removed one of them, or has changed the schema.
         LakeError: it cannot be written.
     """
-    now = _now_ms()
+    now = now_ms()
     actions: list[AddAction | RemoveAction] = [
         *(RemoveAction(file.name, data_change=True, deletion_timestamp=now, size=file.bytes) for file in removed),
         *map(_added, added),
@@ -123,8 +138,8 @@ def commit_files(table: DeltaTable, added: Sequence[TableFile], removed: Sequenc
     return table.version()
 
 
-def overwrite(table: DeltaTable, rows: pa.Table, metadata: Mapping[str, Any]) -> DeltaTable:
-    """Replace all rows of a table, and return its next version.
+def overwrite(table: DeltaTable, rows: pa.Table, metadata: Mapping[str, Any]) -> None:
+    """Replace all rows of a table.
 
     Args:
         metadata: kept with the commit, for `own_commits`.
@@ -136,7 +151,6 @@ def overwrite(table: DeltaTable, rows: pa.Table, metadata: Mapping[str, Any]) ->
     properties = CommitProperties(custom_metadata={_OWN: json.dumps(metadata)}, max_commit_retries=0)
     with _errors(_folder_of(table), "written"):
         write_deltalake(table, rows, mode="overwrite", commit_properties=properties)
-    return table
 
 
 def own_commits(table: DeltaTable) -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -239,7 +253,7 @@ def _added(file: TableFile) -> AddAction:
         "maxValues": dict(zip(_STATISTICS, largest, strict=True)),
         "nullCount": dict.fromkeys(_STATISTICS, 0),
     }
-    return AddAction(file.name, file.bytes, {}, _now_ms(), data_change=True, stats=json.dumps(stats))
+    return AddAction(file.name, file.bytes, {}, now_ms(), data_change=True, stats=json.dumps(stats))
 
 
 def _has_all(present: pa.Schema, wanted: pa.Schema) -> bool:
@@ -261,5 +275,6 @@ def _folder_of(table: DeltaTable) -> Path:
     return Path(unquote(urlparse(table.table_uri).path))
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
+    """Return the wall clock, as ms since 1970 UTC."""
     return time.time_ns() // 1_000_000

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake import delta
-from understudy.history.lake.columns import FINDINGS, INGEST, MISSING, RUN_TABLES, time_columns
+from understudy.history.lake.columns import FINDINGS, INGEST, MISSING, RUN_TABLES, time_columns, without_pairs
 from understudy.history.lake.errors import LakeError
 from understudy.history.lake.layout import RECORDS, TABLES_FOLDER
 from understudy.history.lake.parts import schema_of
@@ -231,11 +231,7 @@ class Lake:
         """Return the rows that count, perhaps of some runs only."""
         if wanted is not None:
             rows = rows.filter(pc.is_in(rows["run"], value_set=pa.array(sorted(wanted), pa.string())))
-        if self.uncounted:
-            keys = pc.binary_join_element_wise(rows["run"], rows[INGEST.name], "\0")
-            others = pa.array(["\0".join(each) for each in self.uncounted], pa.string())
-            rows = rows.filter(pc.invert(pc.is_in(keys, value_set=others)))
-        return rows
+        return without_pairs(rows, self.uncounted)
 
     def _rows_by_run(self, table: str, runs: Collection[str]) -> dict[str, tuple[dict[str, Any], ...]]:
         """Return the rows of some runs in a table of metrics, in the order of `RunMetrics`."""

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
-from understudy.history.lake.columns import INGEST, RUN_TABLES, record_schema, table_schema
+from understudy.history.lake.columns import INGEST, RUN_TABLES, record_schema, table_schema, without_pairs
 from understudy.history.lake.comments import record_comments, table_comments
 from understudy.history.lake.layout import RECORDS, TABLES_FOLDER
 from understudy.history.lake.written import Part, TableFile
@@ -75,15 +75,11 @@ def rewritten(folder: Path, files: Sequence[TableFile], dropped: Collection[tupl
     Raises:
         OSError: the new file cannot be written, or one of the others is gone.
     """
-    keys = pa.array(["\0".join(each) for each in dropped], pa.string())
     with PartWriter(folder.parent) as writer:
         for file in files:
             with pq.ParquetFile(folder / file.name) as opened:
                 for group in range(opened.num_row_groups):
-                    table = opened.read_row_group(group)
-                    if dropped:
-                        found = pc.binary_join_element_wise(table["run"], table["ingest"], "\0")
-                        table = table.filter(pc.invert(pc.is_in(found, value_set=keys)))
+                    table = without_pairs(opened.read_row_group(group), dropped)
                     if table.num_rows:
                         writer.add_written(folder.name, table)
         return writer.close().files.get(folder.name)

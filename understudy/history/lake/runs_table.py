@@ -27,8 +27,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from understudy.history.lake import delta
+from understudy.history.lake.columns import without_pairs
 from understudy.history.lake.delta import Changed
-from understudy.history.lake.errors import EarlierLake, LakeBusy, LakeError, LaterLake, NotALake
+from understudy.history.lake.errors import EarlierLake, LakeError, LaterLake, NotALake
 from understudy.history.lake.layout import RUNS, is_delta_table, is_of_format_1
 from understudy.history.lake.written import RunEntry
 from understudy.history.reading.file_marks import FileMark
@@ -46,7 +47,6 @@ REPLACED: Final = "replaced"
 _FORMAT_PROPERTY = "understudy.format"
 _CLAIM_LASTS_S = 3600.0
 """Age from which the rows of an ingest count as left by a killed process of another machine."""
-_ATTEMPTS = 50
 
 _COMMENTS = {
     "run": "The id of the run.",
@@ -163,6 +163,11 @@ class Runs:
         """The runs that count, sorted by their ids."""
         return dict(sorted(_entries(self.rows.filter(pc.equal(self.rows["state"], WHOLE)))))
 
+    def whole_of(self, runs: Collection[str]) -> Mapping[str, RunEntry]:
+        """Return some of `whole`; the others, of which there may be many thousands, are not looked at."""
+        wanted = pc.is_in(self.rows["run"], value_set=pa.array(sorted(runs), pa.string()))
+        return dict(_entries(self.rows.filter(pc.and_(wanted, pc.equal(self.rows["state"], WHOLE)))))
+
     @cached_property
     def uncounted(self) -> Mapping[tuple[str, str], str]:
         """The state of each run and ingest whose rows do not count."""
@@ -207,11 +212,7 @@ class Runs:
         Raises:
             Changed: another process has published a version since this one was read.
         """
-        rows = self.rows
-        if dropped:
-            keys = pc.binary_join_element_wise(rows["run"], rows["ingest"], "\0")
-            kept = pc.invert(pc.is_in(keys, value_set=pa.array(["\0".join(each) for each in dropped], pa.string())))
-            rows = rows.filter(kept)
+        rows = without_pairs(self.rows, dropped)
         if added:
             rows = pa.concat_tables([rows, _rows_of(added)])
         delta.overwrite(self._table, rows.combine_chunks(), msgspec.to_builtins(commit))
@@ -241,12 +242,7 @@ def change_runs(lake: Path, change: Callable[[Runs], Runs]) -> Runs:
         LakeBusy: others were faster again and again.
         LakeError: it cannot be read or written, or a restore of the lake has not been finished.
     """
-    for _ in range(_ATTEMPTS):
-        try:
-            return change(Runs(lake))
-        except Changed:
-            continue
-    raise LakeBusy(f"other processes change {lake} again and again; run the command again later")
+    return delta.repeated(lake, lambda: change(Runs(lake)))
 
 
 def check_is_not_restored(runs: Runs) -> None:
@@ -266,7 +262,7 @@ def _entries(rows: pa.Table) -> Iterator[tuple[str, RunEntry]]:
 
 
 def _rows_of(added: Sequence[tuple[str, RunEntry, str]]) -> pa.Table:
-    now, writer = time.time_ns() // 1000, _this_process()
+    now, writer = 1000 * delta.now_ms(), _this_process()
     rows = [
         {
             "run": run,

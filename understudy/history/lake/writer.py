@@ -44,7 +44,6 @@ UNKNOWN_HOURS = 24
 """Age from which a file that never was in its table counts as left by a killed process."""
 _VACUUM_EVERY_MS = 3_600_000
 
-_ATTEMPTS = 50
 _MAX_APPEND_S = 1800.0
 """Time after which an ingest gives up its claim: half the time after which others may take it for dead."""
 _AT_WORK: set[str] = set()
@@ -103,7 +102,7 @@ class LakeWriter:
         if not parts:
             return frozenset()
         entries = [(run, entry) for part in parts for run, entry in part.runs.items()]
-        known = {run: found.ingest for run, _ in entries if (found := self.runs.get(run)) is not None}
+        known = {run: found.ingest for run, found in self._runs.whole_of([run for run, _ in entries]).items()}
         ingests = {part.name for part in parts}
         _AT_WORK.update(ingests)
         try:
@@ -155,12 +154,12 @@ class LakeWriter:
             table = delta.open_table(self.lake / folder)
             deleted += delta.vacuum(table, kept_hours, unknown=False)
             deleted += delta.vacuum(table, unknown_hours, unknown=True)
-        self._change(lambda runs: runs.changed((), (), _next(runs, vacuumed_ms=_now_ms())))
+        self._change(lambda runs: runs.changed((), (), _next(runs, vacuumed_ms=delta.now_ms())))
         return deleted
 
     def vacuum_if_due(self) -> None:
         """Delete old files as `vacuum` does, at most once an hour."""
-        if _now_ms() - self._runs.commit.vacuumed_ms >= _VACUUM_EVERY_MS:
+        if delta.now_ms() - self._runs.commit.vacuumed_ms >= _VACUUM_EVERY_MS:
             self.vacuum()
 
     # ------------------------------------------------------------------ steps
@@ -187,18 +186,17 @@ class LakeWriter:
 
     def _append_files(self, folder: str, files: Sequence[TableFile]) -> int:
         path, schema = self.lake / folder, described_schema(folder)
-        for _ in range(_ATTEMPTS):
-            try:
-                if not is_delta_table(path):
-                    self._note_small_files(folder, files)
-                    return delta.create_table(path, schema, files)
-                table = delta.open_table(path)
-                delta.fit_schema(table, schema)
-                self._note_small_files(folder, [*delta.files_of(table), *files])
-                return delta.commit_files(table, files)
-            except Changed:
-                continue
-        raise LakeBusy(f"other processes change {path} again and again; run the command again later")
+
+        def append() -> int:
+            if not is_delta_table(path):
+                self._note_small_files(folder, files)
+                return delta.create_table(path, schema, files)
+            table = delta.open_table(path)
+            delta.fit_schema(table, schema)
+            self._note_small_files(folder, [*delta.files_of(table), *files])
+            return delta.commit_files(table, files)
+
+        return delta.repeated(path, append)
 
     def _delete_what_left_the_tables(self) -> None:
         for folder in table_folders(self.lake):
@@ -241,19 +239,21 @@ class LakeWriter:
             dropped: the runs and ingests whose rows are left out.
         """
         path = self.lake / folder
-        for _ in range(_ATTEMPTS):
+
+        def rewrite() -> tuple[DeltaTable, bool]:
+            table = delta.open_table(path)
+            groups = choose(delta.files_of(table))
+            if not groups:
+                return table, False
             try:
-                table = delta.open_table(path)
-                groups = choose(delta.files_of(table))
-                if not groups:
-                    return table, False
                 new = [rewritten(path, files, dropped) for files in groups]
-                old = [file for files in groups for file in files]
-                delta.commit_files(table, [file for file in new if file is not None], old)
-                return table, True
-            except (Changed, FileNotFoundError):
-                continue
-        raise LakeBusy(f"other processes change {path} again and again; run the command again later")
+            except FileNotFoundError:  # another process has written the file anew, and deleted it
+                raise Changed from None
+            old = [file for files in groups for file in files]
+            delta.commit_files(table, [file for file in new if file is not None], old)
+            return table, True
+
+        return delta.repeated(path, rewrite)
 
 
 def restore(lake: Path, version: int) -> int:
@@ -345,15 +345,13 @@ def _next(
     restoring: int | None = None,
 ) -> Commit:
     """Return what the next commit keeps: the versions of all tables, newer ones in place of older ones."""
-    known = runs.commit
-    newest = dict(known.tables)
+    newest = dict(runs.commit.tables)
     for folder, version in (tables or {}).items():
         newest[folder] = max(version, newest.get(folder, 0))
         if folder in emptied and newest[folder] == version:
             del newest[folder]
-    return Commit(
-        tables=newest, change=change, restoring=restoring, vacuumed_ms=vacuumed_ms or known.vacuumed_ms or _now_ms()
-    )
+    vacuumed_ms = vacuumed_ms or runs.commit.vacuumed_ms or delta.now_ms()
+    return Commit(tables=newest, change=change, vacuumed_ms=vacuumed_ms, restoring=restoring)
 
 
 def _published(
@@ -372,7 +370,7 @@ def _published(
     kept.clear()
     dropped: list[tuple[str, str]] = []
     added: list[tuple[str, RunEntry, str]] = []
-    present = runs.whole
+    present = runs.whole_of([run for run, _ in entries])
     for run, entry in entries:
         if runs.uncounted.get((run, entry.ingest)) != WRITING:
             raise LakeBusy(
@@ -422,7 +420,3 @@ def _small_files(files: Sequence[TableFile]) -> list[list[TableFile]]:
         groups[-1].append(file)
         size += file.bytes
     return [group for group in groups if len(group) > 1]
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -9,11 +9,21 @@ from urllib.parse import urlparse
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.understudy.history.lake.damaged_logs import write
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake.ingest import Ingested, find_logs, ingest
 from understudy.history.lake.lake import Lake
 from understudy.history.reading import reader
 from understudy.history.report.replay import replay_in_python
+
+
+def write_runs(folder: Path, random: int, records: int) -> Path:
+    """Write the run of a killed controller, and some random runs, each into a folder of its own; return `folder`."""
+    write(killed_controller(), folder / "killed")
+    for seed in range(random):
+        write(RandomRun(seed, records=records).logs, folder / f"random-{seed}")
+    return folder
 
 
 def take(lake: Path, *paths: Path) -> Ingested:

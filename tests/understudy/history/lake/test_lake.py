@@ -26,6 +26,7 @@ from tests.understudy.history.lake.lakes import (
     files_below,
     rows_below,
     take,
+    write_runs,
 )
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake import delta, parts, record_rows, runs_to_parts, writer
@@ -48,10 +49,7 @@ from understudy.history.report.runs import RunFiles
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """A folder of five runs."""
-    write(killed_controller(), tmp_path / "runs" / "killed")
-    for seed in range(4):
-        write(RandomRun(seed, records=150).logs, tmp_path / "runs" / f"random-{seed}")
-    return tmp_path / "runs"
+    return write_runs(tmp_path / "runs", 4, records=150)
 
 
 def test_a_lake_holds_what_the_logs_hold(runs: Path, tmp_path: Path) -> None:

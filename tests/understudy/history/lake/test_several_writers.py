@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.foundation.eventlog.stories import RandomRun, killed_controller
-from tests.understudy.history.lake.damaged_logs import write
-from tests.understudy.history.lake.lakes import assert_counts_once, assert_holds, content, take
+from tests.understudy.history.lake.lakes import assert_counts_once, assert_holds, content, take, write_runs
 from understudy.history.lake import delta, runs_table, writer
 from understudy.history.lake.errors import LakeBusy
 from understudy.history.lake.ingest import Ingested, remove
@@ -25,10 +23,7 @@ from understudy.history.lake.writer import LakeWriter
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """A folder of four runs."""
-    write(killed_controller(), tmp_path / "runs" / "killed")
-    for seed in range(3):
-        write(RandomRun(seed, records=50).logs, tmp_path / "runs" / f"random-{seed}")
-    return tmp_path / "runs"
+    return write_runs(tmp_path / "runs", 3, records=50)
 
 
 def test_two_writers_of_different_runs_at_once(runs: Path, tmp_path: Path) -> None:
