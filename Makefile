@@ -98,8 +98,8 @@ types: setup
 layers: setup
 	.venv/bin/lint-imports
 
-check: setup  ## what a change must pass: tests, format, lint, types, import contracts, behaviours
-	@for part in test lint types layers spec test-rest; do \
+check: setup  ## what a change must pass: format, lint, types, import contracts, behaviours, tests
+	@for part in lint types layers spec test test-rest; do \
 	  started=$$(date +%s); \
 	  $(MAKE) --no-print-directory $$part || exit 1; \
 	  echo "== $$part took $$(($$(date +%s) - started)) s"; \

@@ -9,10 +9,10 @@ import msgspec
 from devtools.pages.event_log import section
 from devtools.pages.source import classes, docstring, parse
 from devtools.pages.text import paragraph
+from understudy.history.lake.comments import attribute_docstrings
 from understudy.history.metrics.doubt import COUNTS
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, RunMetrics, Table
 from understudy.history.metrics.row_tables import ROW_TABLES
-from understudy.history.lake.comments import attribute_docstrings
 
 NAME = "reference/tables.md"
 
