@@ -100,7 +100,7 @@ which we use. The rest of the tests repeats these with more input, damage, clust
 EXTRAS: Final = "spark,connect,notebook"
 """Our extras that are installed."""
 
-TEST_PACKAGES: Final = ("pytest", "pytest-timeout", "pytest-randomly", "pytest-xdist", "hypothesis")
+TEST_PACKAGES: Final = ("pytest", "pytest-timeout", "pytest-randomly", "pytest-xdist", "hypothesis", "duckdb")
 """Packages that the tests need beside ours; constraints.txt has their versions."""
 
 
