@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from understudy.extras import DISTRIBUTION
+from understudy.history.storage.paths import StoragePath, UnknownScheme, storage_path
 
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """The collection to which a verb adds the parsers of its actions."""
@@ -182,6 +183,14 @@ def add_events_folder(parser: argparse.ArgumentParser, flags: str) -> None:
         help=f"with {flags}: leave the event logs of the run here, as a cluster of processes does",
     )
     accept_old_words(parser, folder, "--events")
+
+
+def path_or_url(text: str) -> StoragePath:
+    """Parse a path of this machine, or the URL of a file or folder in a store."""
+    try:
+        return storage_path(text)
+    except UnknownScheme as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def claim_for_events(folder: Path) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from understudy.cli.arguments import add_java_home, names, property_assignment
+from understudy.cli.arguments import add_java_home, names, path_or_url, property_assignment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs",
-        type=Path,
+        type=path_or_url,
         nargs="+",
         metavar="RUN",
         help="folders of runs as `sweep` leaves them, or one lake; see also --spark",

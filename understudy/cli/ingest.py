@@ -8,18 +8,25 @@ folder is no lake, or a run to remove is not in it.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from understudy.cli.arguments import add_spark
+from understudy.cli.arguments import add_spark, path_or_url
 from understudy.extras import require
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", type=Path, nargs="*", metavar="RUN", help="a run folder, a folder of runs or events, or one file"
+        "runs",
+        type=path_or_url,
+        nargs="*",
+        metavar="RUN",
+        help="a run folder, a folder of runs or events, one file; or a URL",
     )
     parser.add_argument(
-        "--lake", type=Path, required=True, metavar="DIR", help="the lake, which is made if it is missing"
+        "--lake",
+        type=path_or_url,
+        required=True,
+        metavar="DIR",
+        help="the lake, which is made if it is missing; a folder or a URL",
     )
     parser.add_argument(
         "--remove", action="append", default=[], metavar="ID", help="remove this run from the lake; may be repeated"

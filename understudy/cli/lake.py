@@ -11,9 +11,8 @@ has replaced are kept for an hour; from then on a later ingest deletes them, or 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from understudy.cli.arguments import count
+from understudy.cli.arguments import count, path_or_url
 from understudy.cli.command_parser import PreformattedHelp
 from understudy.extras import require
 
@@ -26,14 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="list the changes, newest first",
         description="List the changes of a lake, newest first: the version, when, and what was changed.",
     )
-    history.add_argument("lake", type=Path, metavar="LAKE", help="the lake")
+    history.add_argument("lake", type=path_or_url, metavar="LAKE", help="the lake: a folder or a URL")
     history.add_argument("--limit", type=count, default=20, metavar="N", help="how many (default %(default)s)")
     restore = actions.add_parser(
         "restore",
         help="go back to a version",
         description="Give a lake the runs and rows of an earlier version, as a new version.",
     )
-    restore.add_argument("lake", type=Path, metavar="LAKE", help="the lake")
+    restore.add_argument("lake", type=path_or_url, metavar="LAKE", help="the lake: a folder or a URL")
     restore.add_argument("version", type=_version, metavar="VERSION", help="a version, as `history` lists them")
     vacuum = actions.add_parser(
         "vacuum",
@@ -41,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="Delete the files that no version of the last hours has, and files that killed writers have left. "
         "Versions that lose files can no longer be read or restored.",
     )
-    vacuum.add_argument("lake", type=Path, metavar="LAKE", help="the lake")
+    vacuum.add_argument("lake", type=path_or_url, metavar="LAKE", help="the lake: a folder or a URL")
     vacuum.add_argument(
         "--keep", type=_hours, default=1, metavar="HOURS", help="keep the files of this time (default %(default)s)"
     )

@@ -12,10 +12,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from understudy.cli.arguments import BadInput, Failed, version
+from understudy.cli.arguments import BadInput, Failed, os_error, version
 from understudy.cli.command_parser import UnderstudyParser
 from understudy.cli.overview import SLOGAN, VERBS
 from understudy.extras import MissingExtra
+from understudy.history.storage.paths import StoreFailed
 
 EXIT_INTERRUPTED = 130
 
@@ -38,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Failed, MissingExtra) as failure:
         print(f"understudy {options.verb}: {failure}", file=sys.stderr)
         return failure.exit_code if isinstance(failure, Failed) else Failed.exit_code
+    except StoreFailed as failure:
+        print(f"understudy {options.verb}: {os_error(failure)}", file=sys.stderr)
+        return Failed.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:

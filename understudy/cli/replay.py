@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from understudy.cli.arguments import BadInput, Failed, accept_old_words, add_spark, reported_as, seconds
+from understudy.cli.arguments import BadInput, Failed, accept_old_words, add_spark, path_or_url, reported_as, seconds
 from understudy.extras import require
 from understudy.history.lake.errors import LakeError
 from understudy.history.lake.layout import is_lake
@@ -30,13 +30,17 @@ JSON_VERSION = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="a run folder, a folder of events, one file, or a lake"
+        "runs",
+        type=path_or_url,
+        nargs="+",
+        metavar="RUN",
+        help="a run folder, a folder of events, one file, or a lake; or a URL",
     )
     parser.add_argument(
         "--run", action="append", metavar="ID", dest="wanted", help="only the run with this id; may be repeated"
     )
     folder = parser.add_argument(
-        "--dir", type=Path, metavar="DIR", help="write the tables into this folder, as Parquet"
+        "--dir", type=path_or_url, metavar="DIR", help="write the tables into this folder, as Parquet"
     )
     accept_old_words(parser, folder, "--output")
     parser.add_argument("--json", action="store_true", help="print all tables as JSON")
@@ -57,7 +61,7 @@ def _add_following(parser: argparse.ArgumentParser) -> None:
         "--until-idle", type=seconds, metavar="SECONDS", help="end after this time without a new line"
     )
     lake = following.add_argument(
-        "--lake", type=Path, metavar="DIR", help="write the runs into this lake while they grow, and at the end"
+        "--lake", type=path_or_url, metavar="DIR", help="write the runs into this lake while they grow, and at the end"
     )
     accept_old_words(parser, lake, "--sink")
     following.add_argument(

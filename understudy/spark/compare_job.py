@@ -12,7 +12,6 @@ import contextlib
 import pickle
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -33,6 +32,7 @@ from understudy.history.lake.lake import Lake
 from understudy.history.lake.layout import is_lake
 from understudy.history.metrics.incomplete_runs import first_evidence, older_row
 from understudy.history.metrics.metric_tables import SORTED_BY, TABLES, Missing
+from understudy.history.storage.paths import StoragePath, spark_url
 from understudy.spark.distribution import contents, run_on_rows
 from understudy.spark.failures import spark_errors
 from understudy.spark.job_watch import described
@@ -64,7 +64,7 @@ class ComparedTables(NamedTuple):
 
 
 def compare_folder(
-    folder: Path,
+    folder: StoragePath,
     by: Sequence[str],
     baseline: Mapping[str, str],
     settings: SparkSettings,
@@ -82,7 +82,7 @@ def compare_folder(
         return compare_tables(tables, by, baseline, progress, incomplete=incomplete)
 
 
-def read_tables(session: SparkSession, folder: Path) -> ComparedTables:
+def read_tables(session: SparkSession, folder: StoragePath) -> ComparedTables:
     """Open the tables of a lake, or the tables that `understudy replay --dir` has written into a folder.
 
     Raises:
@@ -96,7 +96,7 @@ def read_tables(session: SparkSession, folder: Path) -> ComparedTables:
     if lacking:
         expected = "expected tables as `understudy replay --dir` writes them; older ones have to be written again"
         raise CannotCompare(f"{folder} lacks the table {', '.join(lacking)}; {expected}")
-    found = {name: session.read.parquet(str((folder / name).absolute())) for name in (*TABLES_READ, MISSING)}
+    found = {name: session.read.parquet(spark_url(folder / name)) for name in (*TABLES_READ, MISSING)}
     with spark_errors("the tables cannot be compared in Spark"):
         first = found.pop(MISSING).groupBy("run").agg(functions_for(session).expr(_FIRST_MISSING)).collect()
         missing = {row["run"]: msgspec.convert(older_row(row["first"].asDict()), Missing) for row in first}

@@ -23,6 +23,7 @@ from understudy.history.reading.lines import LogRow
 from understudy.history.reading.reader import find_files
 from understudy.history.report.growing_logs import GrowingLogs
 from understudy.history.report.replay import Replay
+from understudy.history.storage.paths import StoragePath
 from understudy.spark.failures import SparkFailed, spark_errors
 from understudy.spark.log_files import last_newline
 from understudy.spark.source import FORMAT, register
@@ -51,7 +52,7 @@ class LogStream:
         SparkFailed: the checkpoint cannot be used.
     """
 
-    def __init__(self, spark: SparkSession, paths: Sequence[Path], checkpoint: Path) -> None:
+    def __init__(self, spark: SparkSession, paths: Sequence[StoragePath], checkpoint: Path) -> None:
         self._session = spark
         self._paths = paths
         self._checkpoint = checkpoint

@@ -24,6 +24,7 @@ from understudy.history.lake.columns import struct_type
 from understudy.history.lake.comments import column_comments
 from understudy.history.reading.listing import LogListing
 from understudy.history.report.runs import logs_in
+from understudy.history.storage.paths import StoragePath, UrlPath, storage_path
 from understudy.spark.compare_job import compare_tables, read_tables
 from understudy.spark.ddl import ddl
 from understudy.spark.ingest_job import SparkEngine
@@ -36,8 +37,8 @@ from understudy.spark.sessions import check_usable
 from understudy.spark.settings import ROOT
 from understudy.trials.hunt.seed_tasks import SeedOutcome
 
-Paths: TypeAlias = str | Path | Sequence[str | Path]
-"""Run folders, folders of runs, files, or patterns as in a shell."""
+Paths: TypeAlias = str | StoragePath | Sequence[str | StoragePath]
+"""Run folders, folders of runs, files, or patterns as in a shell; of this machine, or URLs such as `s3://BUCKET/runs`."""
 
 INGESTED = (
     "run STRING COMMENT 'The id of the run; empty for a file that names none.', "
@@ -80,7 +81,7 @@ def replay(spark: SparkSession, paths: Paths) -> RunTables:
     return RunTables(spark, logs_in(_listed(paths)))
 
 
-def ingest(spark: SparkSession, paths: Paths, *, lake: str | Path) -> DataFrame:
+def ingest(spark: SparkSession, paths: Paths, *, lake: str | StoragePath) -> DataFrame:
     """Bring the runs of some event logs into a lake, as `understudy ingest` does; return a row for each run.
 
     `INGESTED` has the columns.
@@ -93,7 +94,7 @@ def ingest(spark: SparkSession, paths: Paths, *, lake: str | Path) -> DataFrame:
     """
     check_usable(spark)
     logs = ingesting.LogFiles(tuple(_listed(paths).paths()), ())
-    result = ingesting.ingest(logs.runs(), Path(lake), lambda size: SparkEngine(spark))
+    result = ingesting.ingest(logs.runs(), storage_path(lake), lambda size: SparkEngine(spark))
     rows = [(run, "added", result.incomplete.get(run, "")) for run in result.added]
     rows += [(run, "replaced", result.incomplete.get(run, "")) for run in result.replaced]
     rows += [(run, "unchanged", "") for run in result.unchanged]
@@ -104,7 +105,7 @@ def ingest(spark: SparkSession, paths: Paths, *, lake: str | Path) -> DataFrame:
 
 def compare(
     spark: SparkSession,
-    tables: str | Path,
+    tables: str | StoragePath,
     *,
     by: Sequence[str],
     baseline: Mapping[str, str] | None = None,
@@ -125,7 +126,7 @@ def compare(
         SparkFailed: Spark cannot read the tables.
     """
     check_usable(spark)
-    found = compare_tables(read_tables(spark, Path(tables)), by, dict(baseline or {}), incomplete=incomplete)
+    found = compare_tables(read_tables(spark, storage_path(tables)), by, dict(baseline or {}), incomplete=incomplete)
     columns = COMPARED.format(by="".join(f"`{name}` STRING, " for name in by))
     return spark.createDataFrame(_compared_rows(found), columns)
 
@@ -195,5 +196,5 @@ def send_package(spark: SparkSession) -> None:
 
 
 def _listed(paths: Paths) -> LogListing:
-    each = [paths] if isinstance(paths, str | Path) else paths
+    each = [paths] if isinstance(paths, str | Path | UrlPath) else paths
     return files_of(map(str, each), str(Path.cwd()))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from understudy.history.lake.runs_to_parts import WrittenRun
 from understudy.history.report.runs import RunFiles
+from understudy.history.storage.paths import StoragePath
 from understudy.spark.distribution import contents, cores, distribute
 from understudy.spark.failures import spark_errors
 from understudy.spark.job_watch import described
@@ -32,7 +32,7 @@ class SparkEngine:
         """Run empty tasks, so that the workers have been started when the first real ones come."""
         self.cores  # noqa: B018  it is found out by a job of empty tasks
 
-    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[WrittenRun]:
+    def write(self, lake: StoragePath, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[WrittenRun]:
         """Write one part for each task.
 
         Raises:

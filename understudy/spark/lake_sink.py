@@ -10,13 +10,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Self
 
 from pyspark.sql import SparkSession
 
 from understudy.history.lake.errors import LakeError
 from understudy.history.lake.ingest import Ingested, NothingToIngest, find_logs, ingest
+from understudy.history.storage.paths import StoragePath
 from understudy.spark.failures import SparkFailed
 from understudy.spark.ingest_job import SparkEngine
 
@@ -35,7 +35,7 @@ class LakeSink:
         problem: the reason why the last write failed; empty if it did not. The next one may succeed.
     """
 
-    def __init__(self, spark: SparkSession, paths: Sequence[Path], lake: Path) -> None:
+    def __init__(self, spark: SparkSession, paths: Sequence[StoragePath], lake: StoragePath) -> None:
         self._engine = SparkEngine(spark)
         self._paths = paths
         self._lake = lake

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -11,15 +10,17 @@ from pyspark.sql import DataFrame, SparkSession
 from understudy.history.lake.columns import ENVELOPE_FIELDS, INGEST
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.layout import RECORDS
+from understudy.history.storage.paths import StoragePath, spark_url
 from understudy.spark.ddl import ddl
 
 
 def read_lake(
-    spark: SparkSession, lake: Path | str, name: str, *, incomplete: bool = False, version: int | None = None
+    spark: SparkSession, lake: StoragePath | str, name: str, *, incomplete: bool = False, version: int | None = None
 ) -> DataFrame:
     """Return a table of metrics, for example `failovers`, or of a record type, for example `RequestSent`.
 
-    The DataFrame reads one version of the lake. Its files have to be on a path that every worker sees.
+    The DataFrame reads one version of the lake. Its files have to be on a path that every worker sees, or in a store
+    for which Spark has a connector, such as hadoop-aws for S3.
 
     Args:
         incomplete: also read runs with missing records; otherwise they are left out, with a warning. `missing` and
@@ -38,7 +39,7 @@ def read_lake(
 
 
 def read_records(
-    spark: SparkSession, lake: Path | str, *, incomplete: bool = False, version: int | None = None
+    spark: SparkSession, lake: StoragePath | str, *, incomplete: bool = False, version: int | None = None
 ) -> DataFrame:
     """Return the records of all types: the columns that they share, and `type`.
 
@@ -62,12 +63,12 @@ def read_records(
     return _without(rows.drop(INGEST.name), left_out)
 
 
-def _counted(spark: SparkSession, lake: Lake, files: Sequence[Path], schema: pa.Schema, *more: str) -> DataFrame:
+def _counted(spark: SparkSession, lake: Lake, files: Sequence[StoragePath], schema: pa.Schema, *more: str) -> DataFrame:
     """Return the rows of files that count, with `ingest` and more columns."""
     columns = ddl(schema.append(INGEST))
     if not files:
         return spark.createDataFrame([], columns)
-    rows = spark.read.schema(columns).parquet(*(file.as_uri() for file in files)).selectExpr("*", *more)
+    rows = spark.read.schema(columns).parquet(*map(spark_url, files)).selectExpr("*", *more)
     if not lake.uncounted:
         return rows
     others = spark.createDataFrame(sorted(lake.uncounted), "run STRING, ingest STRING")

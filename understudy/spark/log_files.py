@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,13 @@ from understudy.foundation.eventlog.records import FORMER_TYPE_NAMES, PAYLOAD_BY
 from understudy.history.lake.log_rows import BadSource, FileRange
 from understudy.history.reading.lines import rest_of_line
 from understudy.history.reading.listing import LogListing, list_files
+from understudy.history.storage.paths import StoragePath, UnknownScheme, is_url, storage_path
 
 PARTITION_BYTES = 16 * 1024 * 1024
 """Default of the option `partitionBytes`: the size of the logs that one task reads."""
 
 _BLOCK_BYTES = 64 * 1024
 _OPTIONS = ("path", "paths", "types", "partitionBytes", "maxBytesPerTrigger")
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*)?")
 
 
 class LogChanged(Exception):
@@ -30,7 +29,7 @@ class SourceSettings:
     """The values of the options.
 
     Attributes:
-        paths: absolute paths, which may hold patterns as in a shell.
+        paths: absolute paths or URLs, which may hold patterns as in a shell.
         types: the record types to decode; None for all records with their `data` as text.
         max_bytes_per_trigger: the size of the logs that one batch of a stream reads; None for no limit.
     """
@@ -55,7 +54,7 @@ class SourceSettings:
             if option.lower() not in known:
                 raise BadSource(f"option {option!r} is not known; expected {', '.join(_OPTIONS[2:])}")
         return cls(
-            paths=tuple(_local_path(path, relative_to) for path in _paths(options)),
+            paths=tuple(_location(path, relative_to) for path in _paths(options)),
             types=_types(options),
             partition_bytes=_number(options, "partitionBytes") or PARTITION_BYTES,
             max_bytes_per_trigger=_number(options, "maxBytesPerTrigger"),
@@ -94,22 +93,20 @@ def _paths(options: Mapping[str, str]) -> list[str]:
     return paths
 
 
-def _local_path(path: str, relative_to: str) -> str:
-    """Return a path of this machine, absolute.
+def _location(path: str, relative_to: str) -> str:
+    """Return an absolute path of this machine, or a URL.
 
     Raises:
-        BadSource: the path has a scheme other than `file`.
+        BadSource: the path has a scheme that is not read.
     """
-    match = _SCHEME.fullmatch(path)
-    if match is None:
-        return str(Path(relative_to) / Path(path).expanduser())
-    if match[1].lower() != "file" or match[2] not in (None, "//", "//localhost") or not match[3]:
+    try:
+        found = storage_path(path)
+    except UnknownScheme as error:
         raise BadSource(
-            f"{path} cannot be read: event logs are read from local and shared folders only, not through "
-            f"{match[1]}:. Mount the storage, or copy the logs to a folder that every worker sees; or run `understudy "
+            f"{error}. Mount the storage, or copy the logs to a folder that every worker sees; or run `understudy "
             "ingest` where the logs are, and read the Parquet files of the lake from any storage"
-        )
-    return match[3]
+        ) from None
+    return str(Path(relative_to) / found.expanduser() if isinstance(found, Path) else found)
 
 
 def files_of(paths: Iterable[str], relative_to: str) -> LogListing:
@@ -118,7 +115,7 @@ def files_of(paths: Iterable[str], relative_to: str) -> LogListing:
     Raises:
         BadSource: there is none at or below one of them, or one is not a path of this machine.
     """
-    files, empty = find(_local_path(path, relative_to) for path in paths)
+    files, empty = find(_location(path, relative_to) for path in paths)
     refuse_empty(empty)
     return files
 
@@ -139,8 +136,10 @@ def find(patterns: Iterable[str]) -> tuple[LogListing, list[str]]:
     return LogListing(everything.names), [pattern for pattern, listing in found if not listing.names]
 
 
-def _matching(pattern: str) -> Iterable[Path]:
+def _matching(pattern: str) -> Iterable[StoragePath]:
     """Return the paths that match an absolute pattern as in a shell, or the path of this name."""
+    if is_url(pattern):
+        return (storage_path(pattern),)  # `list_files` expands it
     if Path(pattern).exists():
         return (Path(pattern),)
     anchor = Path(pattern).anchor
@@ -171,7 +170,7 @@ def split(ranges: Iterable[FileRange], partition_bytes: int) -> list[tuple[FileR
 def checked_size(file: str, position: int) -> int:
     """Return the size of a file that has been read up to `position`; raise `LogChanged` if it is shorter or gone."""
     try:
-        size = Path(file).stat().st_size
+        size = storage_path(file).stat().st_size
     except FileNotFoundError:
         raise LogChanged(
             f"{file} is gone, and the stream has read {position} bytes of it; bring it back, or start the stream with "
@@ -187,7 +186,7 @@ def checked_size(file: str, position: int) -> int:
 
 def last_newline(file: str, begin: int) -> int:
     """Return the position after the last newline at or after `begin`, or `begin` without one."""
-    with Path(file).open("rb") as stream:
+    with storage_path(file).open("rb") as stream:
         end = stream.seek(0, 2)
         while end > begin:
             block = max(end - _BLOCK_BYTES, begin)
@@ -201,5 +200,5 @@ def last_newline(file: str, begin: int) -> int:
 
 def end_of_line(file: str, position: int) -> int:
     """Return the end of the line that holds the byte before `position`."""
-    with Path(file).open("rb") as stream:
+    with storage_path(file).open("rb") as stream:
         return stream.seek(position - 1) + rest_of_line(stream)

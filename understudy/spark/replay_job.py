@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -13,6 +12,7 @@ from understudy.history.metrics.row_tables import ROW_TABLES
 from understudy.history.reading.listing import LogListing
 from understudy.history.report.replay import Measured, Replay, measure_groups, replay_of
 from understudy.history.report.runs import FoundLogs, RunFiles, logs_in, pack
+from understudy.history.storage.paths import StoragePath, spark_url
 from understudy.spark.background import SparkInBackground
 from understudy.spark.distribution import contents, distribute
 from understudy.spark.failures import spark_errors
@@ -44,7 +44,12 @@ class SparkReplay:
             distribute(self._spark, [], measuring.measure_for_page).collect()
 
     def replay(
-        self, logs: FoundLogs, *, output: Path | None = None, whole: bool = False, progress: Progress = no_progress
+        self,
+        logs: FoundLogs,
+        *,
+        output: StoragePath | None = None,
+        whole: bool = False,
+        progress: Progress = no_progress,
     ) -> Replay:
         """Compute the metrics of all runs in some logs.
 
@@ -81,13 +86,13 @@ class SparkReplay:
             return list(map(measuring.decoded, contents(results)))
 
 
-def _write(spark: SparkSession, tables: RunTables, output: Path) -> None:
+def _write(spark: SparkSession, tables: RunTables, output: StoragePath) -> None:
     with spark_errors(f"the tables cannot be written to {output}", spark):
         for name, table in tables.items():
             if name == FINDINGS:
                 continue
             with described(spark, f"Understudy: writing the table {name}"):
-                table.write.parquet(str((output / name).absolute()))
+                table.write.parquet(spark_url(output / name))
 
 
 class ReplayInBackground(SparkInBackground[SparkReplay]):
@@ -100,7 +105,7 @@ class ReplayInBackground(SparkInBackground[SparkReplay]):
         self,
         found: LogListing,
         *,
-        output: Path | None = None,
+        output: StoragePath | None = None,
         whole: bool = False,
         progress: Progress = no_progress,
     ) -> Replay:
@@ -120,7 +125,7 @@ class ReplayInBackground(SparkInBackground[SparkReplay]):
         return self.wait(progress).replay(logs, output=output, whole=whole, progress=progress)
 
 
-def check_output(output: Path) -> None:
+def check_output(output: StoragePath) -> None:
     """Raise `TablesExist` if a folder holds tables already."""
     existing = [name for name in (*TABLES, *ROW_TABLES) if (output / name).exists()]
     if existing:

@@ -23,6 +23,7 @@ from understudy.history.compare.text_page import render
 from understudy.history.lake.errors import LakeError
 from understudy.history.lake.layout import is_lake
 from understudy.history.lake.runs_table import Runs
+from understudy.history.storage.paths import StoragePath
 from understudy.page.export import page_of
 from understudy.page.recorded.runs import NoSuchRun
 
@@ -35,6 +36,8 @@ def compare_runs(options: argparse.Namespace) -> None:
     # Before the logs are read, which may take minutes.
     check_settings(options.by, "--by")
     check_settings(tuple(options.baseline), "--baseline")
+    if options.pages and not all(isinstance(path, Path) for path in options.runs):
+        raise BadInput("--pages needs runs in folders of this machine; copy them, or leave --pages out")
     if options.pages and any(map(is_lake, options.runs)):
         raise BadInput("--pages needs runs in folders; a lake has their tables only")
     if options.spark is not None:
@@ -115,7 +118,7 @@ def _in_lake(options: argparse.Namespace) -> ObservedFolders:
     return ObservedFolders(tuple(sorted(runs, key=lambda run: run.run)), lake.findings())
 
 
-def _observed(paths: list[Path]) -> ObservedFolders:
+def _observed(paths: list[StoragePath]) -> ObservedFolders:
     """Read the runs, with the progress on a terminal."""
     with Progress(None, "runs read") as progress:
         observed = observe_folders(paths, begin=progress.begin, step=progress.step)

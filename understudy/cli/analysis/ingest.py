@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from understudy.cli.activity import Activity
@@ -25,6 +24,7 @@ from understudy.history.lake.ingest import (
 )
 from understudy.history.lake.layout import is_lake
 from understudy.history.lake.writer import UnknownRun, check_is_lake
+from understudy.history.storage.paths import StoragePath
 
 if TYPE_CHECKING:
     from understudy.spark.background import SparkInBackground
@@ -94,7 +94,7 @@ def _spark(options: argparse.Namespace, activity: Activity) -> Iterator[SparkInB
             activity.step("stopping Spark")
 
 
-def describe(result: Ingested, lake: Path) -> list[str]:
+def describe(result: Ingested, lake: StoragePath) -> list[str]:
     """Return the lines that are printed."""
     done = f"{len(result.added)} runs added, {len(result.replaced)} replaced, {len(result.unchanged)} unchanged"
     lines = [f"{lake} has version {result.version}: {done}; {result.records:,} records written"]

@@ -77,7 +77,7 @@ class LocalSource:
         found = find_files([self._path])
         if found.findings:
             raise NoEventLogs("; ".join(map(str, found.findings)))
-        return [_source_file(path) for path in found.files]
+        return [_source_file(path) for path in found.files if isinstance(path, Path)]
 
     def read(self, ranges: Sequence[ByteRange]) -> Iterator[bytes]:
         for path, begin, size in ranges:

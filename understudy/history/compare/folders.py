@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable, Sequence
+from os.path import commonpath
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from understudy.history.compare.groups import CannotCompare, Observation, observ
 from understudy.history.reading.findings import LogFinding
 from understudy.history.report.replay import Measured, for_page, measure_files, measure_groups
 from understudy.history.report.runs import DIFFERENT_RUNS, RunFiles, find_logs
+from understudy.history.storage.paths import StoragePath, storage_path
 
 
 class ObservedFolders(NamedTuple):
@@ -23,7 +24,7 @@ class ObservedFolders(NamedTuple):
 
 
 def observe_folders(
-    paths: Sequence[Path], *, begin: Callable[[int], None], step: Callable[[], None]
+    paths: Sequence[StoragePath], *, begin: Callable[[int], None], step: Callable[[], None]
 ) -> ObservedFolders:
     """Observe all runs in the event logs at or below `paths`.
 
@@ -60,7 +61,11 @@ def observe_folders(
 
 def _command(group: RunFiles) -> str:
     """Return the command that shows the run in some files. It names the deepest folder that has all of them."""
-    folder = Path(os.path.commonpath([Path(file).parent for file in group.files]))
+    folders = [storage_path(file).parent for file in group.files]
+    if not all(isinstance(each, Path) for each in folders):
+        # The common path of URLs has a slash less after the scheme.
+        return f"understudy replay {shlex.quote(commonpath(map(str, folders)).replace(':/', '://', 1))}"
+    folder = Path(commonpath(map(str, folders)))
     here = Path.cwd()
     return f"understudy replay {shlex.quote(str(folder.relative_to(here) if folder.is_relative_to(here) else folder))}"
 

@@ -13,9 +13,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlparse
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
@@ -25,6 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from understudy.history.lake.errors import LakeBusy, LakeError
 from understudy.history.lake.layout import LOG, is_delta_table
 from understudy.history.lake.written import TableFile
+from understudy.history.storage.paths import StoragePath, storage_path
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class Changed(Exception):
     """Another process has changed the table since it was opened."""
 
 
-def repeated(path: Path, change: Callable[[], T]) -> T:
+def repeated(path: StoragePath, change: Callable[[], T]) -> T:
     """Make a change; make it again from the newest version if another process was faster.
 
     Raises:
@@ -59,7 +59,7 @@ def repeated(path: Path, change: Callable[[], T]) -> T:
     raise LakeBusy(f"other processes change {path} again and again; run the command again later")
 
 
-def open_table(folder: Path, version: int | None = None) -> DeltaTable:
+def open_table(folder: StoragePath, version: int | None = None) -> DeltaTable:
     """Open a version of a table; by default the newest one.
 
     Raises:
@@ -68,16 +68,16 @@ def open_table(folder: Path, version: int | None = None) -> DeltaTable:
     """
     with _errors(folder, "read"):
         try:
-            return DeltaTable(str(folder), version=version)
+            return DeltaTable(str(folder), version=version, storage_options=_options())
         except TableNotFoundError as error:
             raise FileNotFoundError(f"{folder} is not a Delta table: {error}") from None
         except DeltaError:
-            if version is None or DeltaTable(str(folder)).version() >= version:
+            if version is None or DeltaTable(str(folder), storage_options=_options()).version() >= version:
                 raise
             raise FileNotFoundError(f"{folder} has no version {version}") from None
 
 
-def create_table(folder: Path, schema: pa.Schema, files: Sequence[TableFile]) -> int:
+def create_table(folder: StoragePath, schema: pa.Schema, files: Sequence[TableFile]) -> int:
     """Create a table with some files; return its version. The metadata `comment` of a field becomes its comment.
 
     Raises:
@@ -86,16 +86,25 @@ def create_table(folder: Path, schema: pa.Schema, files: Sequence[TableFile]) ->
     """
     fields = Schema.from_arrow(schema)
     with _creating(folder):
-        create_table_with_add_actions(str(folder), fields, list(map(_added, files)), "error", configuration=_PROPERTIES)
+        create_table_with_add_actions(
+            str(folder),
+            fields,
+            list(map(_added, files)),
+            "error",
+            configuration=_PROPERTIES,
+            storage_options=_options(),
+        )
     return 0
 
 
-def create_described_table(folder: Path, schema: pa.Schema, description: str, properties: Mapping[str, str]) -> None:
+def create_described_table(
+    folder: StoragePath, schema: pa.Schema, description: str, properties: Mapping[str, str]
+) -> None:
     """Create a table without rows, with a description and properties. Raises as `create_table`."""
     with _creating(folder):
         DeltaTable.create(
             str(folder), schema, "error", description=description,
-            configuration={**_PROPERTIES, **properties}, raise_if_key_not_exists=False,
+            configuration={**_PROPERTIES, **properties}, raise_if_key_not_exists=False, storage_options=_options(),
         )  # fmt: skip
 
 
@@ -219,7 +228,7 @@ def vacuum(table: DeltaTable, hours: int, *, unknown: bool) -> int:
 
 
 @contextlib.contextmanager
-def _creating(folder: Path) -> Iterator[None]:
+def _creating(folder: StoragePath) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with _errors(folder, "written"):
         try:
@@ -231,7 +240,7 @@ def _creating(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _errors(folder: Path, done: str) -> Iterator[None]:
+def _errors(folder: StoragePath, done: str) -> Iterator[None]:
     try:
         yield
     except CommitFailedError:
@@ -243,6 +252,12 @@ def _errors(folder: Path, done: str) -> Iterator[None]:
             raise OSError(int(number[1]), os.strerror(int(number[1]))) from None
         first = str(error).strip().partition("\n")[0]
         raise LakeError(f"the Delta table {folder} cannot be {done}: {first}") from None
+
+
+def _options() -> dict[str, str] | None:
+    """Return what deltalake needs for an S3 server without TLS besides the variables that it reads."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"} if endpoint.startswith("http:") else None
 
 
 def _added(file: TableFile) -> AddAction:
@@ -271,8 +286,9 @@ def _can_become(present: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(present.equals(wanted))
 
 
-def _folder_of(table: DeltaTable) -> Path:
-    return Path(unquote(urlparse(table.table_uri).path))
+def _folder_of(table: DeltaTable) -> StoragePath:
+    uri = table.table_uri.rstrip("/")
+    return storage_path(uri if uri.startswith("file:") else unquote(uri))
 
 
 def now_ms() -> int:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heapreplace
-from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
 from understudy.history.lake.errors import LakeError
@@ -23,6 +22,7 @@ from understudy.history.lake.written import RunEntry
 from understudy.history.reading.file_marks import by_name, continues, same_content
 from understudy.history.reading.reader import find_files
 from understudy.history.report.runs import RunFiles, find_runs, joined
+from understudy.history.storage.paths import StoragePath, storage_path
 
 IN_PROCESS_BYTES = 16 * 1024 * 1024
 """Maximum size of logs for which no Spark is started: some 50,000 records, which take less time than its start."""
@@ -46,7 +46,7 @@ class Engine(Protocol):
     def cores(self) -> int:
         """The number of tasks that run at a time."""
 
-    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterable[WrittenRun]:
+    def write(self, lake: StoragePath, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterable[WrittenRun]:
         """Write one part for each task."""
 
 
@@ -55,7 +55,7 @@ class InProcess:
 
     cores = 1
 
-    def write(self, lake: Path, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[WrittenRun]:
+    def write(self, lake: StoragePath, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[WrittenRun]:
         return (write_part(lake, task) for task in tasks)
 
 
@@ -90,7 +90,7 @@ class Ingested:
 class LogFiles(NamedTuple):
     """The event-log files at or below some paths, which have not been opened."""
 
-    files: tuple[Path, ...]
+    files: tuple[StoragePath, ...]
     empty: tuple[str, ...]
     """The paths without event-log files."""
 
@@ -119,7 +119,7 @@ class LogFiles(NamedTuple):
         return [*groups, *(RunFiles("", (path,), 0) for path in self.empty)]
 
 
-def find_log_files(paths: Sequence[Path]) -> LogFiles:
+def find_log_files(paths: Sequence[StoragePath]) -> LogFiles:
     """Return the event-log files at or below `paths`.
 
     Raises:
@@ -133,7 +133,7 @@ def find_log_files(paths: Sequence[Path]) -> LogFiles:
     return LogFiles(files, tuple(finding.file for finding in findings))
 
 
-def find_logs(paths: Sequence[Path]) -> list[RunFiles]:
+def find_logs(paths: Sequence[StoragePath]) -> list[RunFiles]:
     """Return the runs of all event logs at or below `paths`; see `LogFiles.runs`.
 
     Raises:
@@ -144,7 +144,7 @@ def find_logs(paths: Sequence[Path]) -> list[RunFiles]:
 
 def ingest(
     groups: Sequence[RunFiles],
-    lake: Path,
+    lake: StoragePath,
     open_engine: OpenEngine = lambda size: InProcess(),
     progress: Callable[[str], object] = lambda step: None,
 ) -> Ingested:
@@ -201,7 +201,7 @@ def _write(
         done += sum(map(len, tasks[begin : begin + size]))
 
 
-def remove(runs: Sequence[str], lake: Path) -> int:
+def remove(runs: Sequence[str], lake: StoragePath) -> int:
     """Remove runs from a lake and delete their rows; return the version of the lake.
 
     Raises:
@@ -283,10 +283,10 @@ def _with_known_files(group: RunFiles, entry: RunEntry) -> tuple[RunFiles, str |
     given = by_name(group.files)
     missing = []
     for known in entry.files:
-        name = Path(known.path).name
+        name = storage_path(known.path).name
         file = given[name][0] if name in given else known.path
         if name not in given:
-            if not Path(file).exists():
+            if not storage_path(file).exists():
                 gone = f"{file}, which is in the lake, was not given and is gone"
                 return group, f"{gone}; give all files of run {group.run!r}, or remove it from the lake first"
             missing.append(file)
@@ -296,12 +296,12 @@ def _with_known_files(group: RunFiles, entry: RunEntry) -> tuple[RunFiles, str |
                 "lake; remove the run from the lake first, or use another lake"
             )
     if missing:
-        size = sum(Path(path).stat().st_size for path in missing)
+        size = sum(storage_path(path).stat().st_size for path in missing)
         group = joined([group, RunFiles(group.run, tuple(missing), size)])
     return group, None
 
 
 def _is_unchanged(group: RunFiles, entry: RunEntry) -> bool:
     """Return whether all files, which continue known ones, are known and have not grown."""
-    known = {Path(mark.path).name: mark.bytes for mark in entry.files}
-    return all(known.get(Path(file).name) == Path(file).stat().st_size for file in group.files)
+    known = {storage_path(mark.path).name: mark.bytes for mark in entry.files}
+    return all(known.get(storage_path(file).name) == storage_path(file).stat().st_size for file in group.files)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
@@ -25,6 +23,7 @@ from understudy.history.lake.written import RunEntry, TableFile
 from understudy.history.metrics.incomplete_runs import IncompleteRunsLeftOut
 from understudy.history.metrics.metric_tables import TABLES, RunMetrics, Table
 from understudy.history.reading.findings import LogFinding
+from understudy.history.storage.paths import StoragePath, parquet_file, storage_path
 
 NEEDED_AGAIN = "ingest the logs of its runs again"
 
@@ -53,10 +52,10 @@ class Lake:
         OSError: it cannot be read.
     """
 
-    def __init__(self, path: Path | str, version: int | None = None) -> None:
-        self.path = Path(path).absolute()
+    def __init__(self, path: StoragePath | str, version: int | None = None) -> None:
+        self.path = storage_path(path).absolute()
         try:
-            self._runs = Runs(Path(path), version)
+            self._runs = Runs(storage_path(path), version)
         except FileNotFoundError:
             raise LakeError(
                 f"{self.path} has no version {version}; `understudy lake history {self.path}` lists them"
@@ -87,7 +86,7 @@ class Lake:
         """The record types whose tables have files."""
         return self._names(RECORDS)
 
-    def files(self, kind: str, name: str) -> list[Path]:
+    def files(self, kind: str, name: str) -> list[StoragePath]:
         """Return the Parquet files of one table; empty if it has no rows. Rows of `uncounted` may be in them.
 
         Args:
@@ -246,9 +245,9 @@ class Lake:
         return grouped((row.pop("run"), row) for row in rows)
 
 
-def _read(path: Path, name: str, schema: pa.Schema) -> pa.Table:
+def _read(path: StoragePath, name: str, schema: pa.Schema) -> pa.Table:
     try:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path) as file:
             found = file.read()
     except FileNotFoundError:
         raise LakeError(f"{path} has been deleted since the lake was opened; open it again") from None

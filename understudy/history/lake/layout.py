@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from understudy.history.storage.paths import StoragePath
 
 RUNS = "runs"
 """Folder of the table that says which runs count (`runs_table`)."""
@@ -19,26 +19,26 @@ _FORMAT_1 = "manifest"
 """Folder that lakes of format 1 have, which were no Delta tables."""
 
 
-def is_lake(folder: Path) -> bool:
+def is_lake(folder: StoragePath) -> bool:
     """Return whether a folder is a lake, of any format; its other files do not matter."""
     return is_delta_table(folder / RUNS) or is_of_format_1(folder)
 
 
-def is_delta_table(folder: Path) -> bool:
+def is_delta_table(folder: StoragePath) -> bool:
     return any((folder / LOG).glob("*.json"))
 
 
-def is_of_format_1(folder: Path) -> bool:
+def is_of_format_1(folder: StoragePath) -> bool:
     return any((folder / _FORMAT_1).glob("*.json"))
 
 
-def table_folders(lake: Path) -> list[str]:
+def table_folders(lake: StoragePath) -> list[str]:
     """Return the folders of all tables but `runs`, for example `tables/reigns`."""
     logs = (log for kind in (RECORDS, TABLES_FOLDER) for log in (lake / kind).glob(f"*/{LOG}"))
     return sorted(f"{log.parent.parent.name}/{log.parent.name}" for log in logs)
 
 
-def foreign_name(folder: Path) -> str | None:
+def foreign_name(folder: StoragePath) -> str | None:
     """Return the name of something in a folder that no unfinished lake has; None if there is nothing else.
 
     Raises:

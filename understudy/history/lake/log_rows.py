@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
-from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from understudy.history.reading.findings import EMPTY_FILE, NOT_A_RECORD, TORN_L
 from understudy.history.reading.lines import MAX_LINE_BYTES, EventLine, LineDecoder, bounded_lines, rest_of_line
 from understudy.history.reading.order import Writer
 from understudy.history.reading.sequences import RecordSequence
+from understudy.history.storage.paths import storage_path
 
 _BATCH_ROWS = 8192
 _BATCH_BYTES = 8 * 1024 * 1024
@@ -100,7 +100,7 @@ _NO_LINE = EventLine(None, "", "")
 
 def _rows_of(part: FileRange, decoder: LineDecoder, *, is_stream: bool) -> Iterator[_Row]:
     try:
-        with Path(part.file).open("rb") as stream:
+        with storage_path(part.file).open("rb") as stream:
             yield from _rows_of_open(part, stream, decoder, is_stream=is_stream)
     except FileNotFoundError:
         raise BadSource(
@@ -150,7 +150,7 @@ def _lines_before(part: FileRange, stream: BinaryIO, decoder: LineDecoder) -> li
     if match is None or int(match[2]) < 2:
         return []
     try:
-        with Path(f"{match[1]}{int(match[2]) - 1:04d}{match[3]}").open("rb") as before:
+        with storage_path(f"{match[1]}{int(match[2]) - 1:04d}{match[3]}").open("rb") as before:
             return _lines_until(before, before.seek(0, 2) - 1, decoder)
     except OSError:
         return []

@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
-from pathlib import Path
 from typing import BinaryIO, Self
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from understudy.history.lake.comments import record_comments, table_comments
 from understudy.history.lake.layout import RECORDS, TABLES_FOLDER
 from understudy.history.lake.written import Part, TableFile
 from understudy.history.metrics.metric_tables import DEFINITIONS
+from understudy.history.storage.paths import StoragePath, UrlPath, parquet_file
 
 _INGEST_COMMENT = (
     "The ingest that wrote the row; it counts if the table `runs` has its run with this ingest as `whole`."
@@ -66,7 +66,9 @@ def schema_digest() -> str:
 # ------------------------------------------------------------------ files from files
 
 
-def rewritten(folder: Path, files: Sequence[TableFile], dropped: Collection[tuple[str, str]]) -> TableFile | None:
+def rewritten(
+    folder: StoragePath, files: Sequence[TableFile], dropped: Collection[tuple[str, str]]
+) -> TableFile | None:
     """Write the rows of some files of a table as one new file, in their order; return None if there are none.
 
     Args:
@@ -77,7 +79,7 @@ def rewritten(folder: Path, files: Sequence[TableFile], dropped: Collection[tupl
     """
     with PartWriter(folder.parent) as writer:
         for file in files:
-            with pq.ParquetFile(folder / file.name) as opened:
+            with parquet_file(folder / file.name) as opened:
                 for group in range(opened.num_row_groups):
                     table = without_pairs(opened.read_row_group(group), dropped)
                     if table.num_rows:
@@ -95,7 +97,7 @@ class PartWriter:
         name: the name of the part, which is the column `ingest` of its rows.
     """
 
-    def __init__(self, lake: Path) -> None:
+    def __init__(self, lake: StoragePath) -> None:
         self.name = uuid.uuid4().hex[:16]
         self._lake = lake
         self._buffers: dict[str, list[pa.Table]] = {}
@@ -142,15 +144,14 @@ class PartWriter:
         files: dict[str, TableFile] = {}
         for folder, (stream, writer) in self._open.items():
             writer.close()
-            stream.flush()
-            sync_file(stream.fileno())
+            size = stream.tell()
+            _close_durably(self._lake / folder, stream)
             runs, ingests = ((min(found), max(found)) for found in self._values[folder].values())
             files[folder] = TableFile(
-                name=file_name(self.name), bytes=stream.tell(), rows=self._rows[folder], runs=runs, ingests=ingests
+                name=file_name(self.name), bytes=size, rows=self._rows[folder], runs=runs, ingests=ingests
             )
-            stream.close()
         for folder in self._open:
-            sync_folder(self._lake / folder)
+            _sync_folder(self._lake / folder)
         return Part(files=files)
 
     def _flush(self) -> None:
@@ -189,12 +190,18 @@ def file_name(part: str) -> str:
     return f"{part}.parquet"
 
 
-def sync_file(descriptor: int) -> None:
-    os.fsync(descriptor)
+def _close_durably(path: StoragePath, stream: BinaryIO) -> None:
+    """Close a file that is on disk then. A store has a file as soon as it is closed."""
+    if not isinstance(path, UrlPath):
+        stream.flush()
+        os.fsync(stream.fileno())
+    stream.close()
 
 
-def sync_folder(folder: Path) -> None:
+def _sync_folder(folder: StoragePath) -> None:
     """Write the folder's entries to disk, so that a new file is still there after a loss of power."""
+    if isinstance(folder, UrlPath):
+        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
@@ -32,6 +31,7 @@ from understudy.history.reading.lines import (
     with_payload,
 )
 from understudy.history.reading.reader import LogReader
+from understudy.history.storage.paths import storage_path
 
 NUMBER_TOO_LARGE = "number too large"
 """Finding of a record with a number of more than 64 bits; the record is left out of the table of its type."""
@@ -84,7 +84,7 @@ class RecordRows:
         """Add the records of a run whose files have damaged lines, repeated numbers, or records of other runs."""
         reader = LogReader(lambda header: self._take if header.run == run else _leave_out)
         for file in marks:
-            with Path(file.path).open("rb") as stream:
+            with storage_path(file.path).open("rb") as stream:
                 reader.add(file.path, _lines_until(file.bytes, stream), partial(rest_of_line, stream))
         reader.end()
 
@@ -143,7 +143,7 @@ class RecordRows:
     def _note_too_large(self, name: str, envelopes: Iterable[Any], places: Iterable[_Place]) -> None:
         for envelope, (file, offset) in zip(envelopes, places, strict=True):
             if not fits(envelope):
-                with Path(file).open("rb") as stream:
+                with storage_path(file).open("rb") as stream:
                     number = stream.read(offset).count(b"\n") + 1
                 self.findings.append((envelope.run, LogFinding(file, number, NUMBER_TOO_LARGE, name)))
 
@@ -155,7 +155,7 @@ def _leave_out(header: EnvelopeHeader, file: str, offset: int, size: int) -> Non
 def _whole_lines(file: FileMark) -> Iterator[bytes]:
     """Yield the lines of a file up to its size when it was marked, read in blocks; no line of it is too long."""
     left = file.bytes
-    with Path(file.path).open("rb") as stream:
+    with storage_path(file.path).open("rb") as stream:
         while left > 0 and (lines := stream.readlines(min(left, _BLOCK_BYTES))):
             left -= sum(map(len, lines))
             if left < 0:

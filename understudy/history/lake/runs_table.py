@@ -17,13 +17,11 @@ import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final, Self
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from understudy.history.lake import delta
@@ -33,6 +31,7 @@ from understudy.history.lake.errors import EarlierLake, LakeError, LaterLake, No
 from understudy.history.lake.layout import RUNS, is_delta_table, is_of_format_1
 from understudy.history.lake.written import RunEntry
 from understudy.history.reading.file_marks import FileMark
+from understudy.history.storage.paths import StoragePath, parquet_file
 
 FORMAT = 2
 """Version of the lake's format that this software writes. Lakes of format 1 were no Delta tables."""
@@ -107,7 +106,7 @@ class Runs:
         FileNotFoundError: there is no such version.
     """
 
-    def __init__(self, lake: Path, version: int | None = None) -> None:
+    def __init__(self, lake: StoragePath, version: int | None = None) -> None:
         check_format(lake)
         self.lake = lake
         self._table = delta.open_table(lake / RUNS, version)
@@ -123,7 +122,7 @@ class Runs:
         self.commit = next((msgspec.convert(found, Commit) for _, _, found in delta.own_commits(self._table)), Commit())
 
     @classmethod
-    def create(cls, lake: Path) -> Self:
+    def create(cls, lake: StoragePath) -> Self:
         """Create the table in a folder that has none; another process may do the same."""
         with contextlib.suppress(Changed):
             delta.create_described_table(
@@ -152,7 +151,7 @@ class Runs:
         found = [SCHEMA.empty_table()]
         for file in delta.files_of(self._table):
             try:
-                with pq.ParquetFile(self.lake / RUNS / file.name) as opened:
+                with parquet_file(self.lake / RUNS / file.name) as opened:
                     found.append(opened.read().cast(SCHEMA))
             except FileNotFoundError:
                 raise LakeError(f"the files of version {self.version} of {self.lake} have been deleted") from None
@@ -219,7 +218,7 @@ class Runs:
         return Runs(self.lake)
 
 
-def check_format(lake: Path) -> None:
+def check_format(lake: StoragePath) -> None:
     """Check that a folder is a lake of Delta tables.
 
     Raises:
@@ -235,7 +234,7 @@ def check_format(lake: Path) -> None:
     raise NotALake(f"{lake} is not a lake: it has no table {RUNS}; `understudy ingest RUN --lake {lake}` makes one")
 
 
-def change_runs(lake: Path, change: Callable[[Runs], Runs]) -> Runs:
+def change_runs(lake: StoragePath, change: Callable[[Runs], Runs]) -> Runs:
     """Change the newest version of the table; try again if another process was faster.
 
     Raises:

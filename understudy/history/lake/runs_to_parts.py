@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -24,6 +23,7 @@ from understudy.history.reading.missing import find_missing
 from understudy.history.reading.run_records import RunRecords
 from understudy.history.report.replay import Measured, read_and_measure, without_garbage_collection
 from understudy.history.report.runs import RunFiles
+from understudy.history.storage.paths import StoragePath, storage_path
 
 GROWING_FILE = "file is growing"
 """Finding of a file that grew each time while it was read: the tables of metrics may lack its last records.
@@ -59,7 +59,7 @@ class _Refused(Exception):
         self.refusals = tuple(refusals)
 
 
-def write_part(lake: Path, groups: Sequence[RunFiles]) -> WrittenRun:
+def write_part(lake: StoragePath, groups: Sequence[RunFiles]) -> WrittenRun:
     """Write the tables of some runs as a new part.
 
     A run whose files also have records of other runs is refused. The remaining runs are written.
@@ -142,7 +142,7 @@ def _measured(group: RunFiles) -> _MeasuredRun:
         for _ in range(_READINGS):
             marks = tuple(mark(file) for file in group.files)
             measured, records = read_and_measure(group)
-            growing = [each.path for each in marks if Path(each.path).stat().st_size != each.bytes]
+            growing = [each.path for each in marks if storage_path(each.path).stat().st_size != each.bytes]
             if not growing:
                 break
     except OSError as error:

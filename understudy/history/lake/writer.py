@@ -7,9 +7,9 @@ and is made again (`runs_table` has the order of the steps).
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 from deltalake import DeltaTable
@@ -31,6 +31,7 @@ from understudy.history.lake.runs_table import (
 )
 from understudy.history.lake.runs_to_parts import WrittenRun
 from understudy.history.lake.written import RunEntry, TableFile
+from understudy.history.storage.paths import StoragePath, UrlPath
 
 SMALL_FILE_BYTES = 2 * 1024 * 1024
 """Size below which files of a table are merged once there are `SMALL_FILES` of them."""
@@ -43,6 +44,8 @@ KEPT_HOURS = 1
 UNKNOWN_HOURS = 24
 """Age from which a file that never was in its table counts as left by a killed process."""
 _VACUUM_EVERY_MS = 3_600_000
+
+T = TypeVar("T")
 
 _MAX_APPEND_S = 1800.0
 """Time after which an ingest gives up its claim: half the time after which others may take it for dead."""
@@ -68,7 +71,7 @@ class LakeWriter:
         OSError: it cannot be read or written.
     """
 
-    def __init__(self, lake: Path) -> None:
+    def __init__(self, lake: StoragePath) -> None:
         self.lake = lake.absolute()
         check_is_lake(self.lake)
         self._with_small_files: set[str] = set()
@@ -149,11 +152,13 @@ class LakeWriter:
 
         Versions whose files are deleted can no longer be read or restored.
         """
-        deleted = 0
-        for folder in (RUNS, *table_folders(self.lake)):
+
+        def delete(folder: str) -> int:
             table = delta.open_table(self.lake / folder)
-            deleted += delta.vacuum(table, kept_hours, unknown=False)
-            deleted += delta.vacuum(table, unknown_hours, unknown=True)
+            left = delta.vacuum(table, kept_hours, unknown=False)
+            return left + delta.vacuum(table, unknown_hours, unknown=True)
+
+        deleted = sum(_for_each(self.lake, (RUNS, *table_folders(self.lake)), delete))
         self._change(lambda runs: runs.changed((), (), _next(runs, vacuumed_ms=delta.now_ms())))
         return deleted
 
@@ -177,12 +182,14 @@ class LakeWriter:
         for part in parts:
             for folder, file in part.part.files.items():
                 files[folder].append(file)
-        versions = {}
-        for folder, added in sorted(files.items()):
+
+        def append(folder: str) -> int:
             if time.monotonic() - claimed_at > _MAX_APPEND_S:
                 raise LakeBusy(f"{self.lake} could not be written in {_MAX_APPEND_S / 60:.0f} minutes; run it again")
-            versions[folder] = self._append_files(folder, added)
-        return versions
+            return self._append_files(folder, files[folder])
+
+        folders = sorted(files)
+        return dict(zip(folders, _for_each(self.lake, folders, append), strict=True))
 
     def _append_files(self, folder: str, files: Sequence[TableFile]) -> int:
         path, schema = self.lake / folder, described_schema(folder)
@@ -199,8 +206,10 @@ class LakeWriter:
         return delta.repeated(path, append)
 
     def _delete_what_left_the_tables(self) -> None:
-        for folder in table_folders(self.lake):
+        def delete(folder: str) -> None:
             delta.vacuum(delta.open_table(self.lake / folder), 0, unknown=False)
+
+        deque(_for_each(self.lake, table_folders(self.lake), delete), maxlen=0)
 
     def _note_small_files(self, folder: str, files: Sequence[TableFile]) -> None:
         if _small_files(files):
@@ -216,14 +225,17 @@ class LakeWriter:
         def with_rows(files: Sequence[TableFile]) -> list[list[TableFile]]:
             return [[file] for file in files if any(file.ingests[0] <= each <= file.ingests[1] for each in ingests)]
 
-        tables: dict[str, int] = {}
         emptied: set[str] = set()
-        for folder in table_folders(self.lake):
-            # Also a version that a killed process has left without these rows has to be named.
+
+        def rewrite(folder: str) -> int:
             table, _ = self._rewrite(folder, with_rows, left)
-            tables[folder] = table.version()
             if not delta.files_of(table):
                 emptied.add(folder)
+            return table.version()
+
+        folders = table_folders(self.lake)
+        # Also a version that a killed process has left without these rows has to be named.
+        tables = dict(zip(folders, _for_each(self.lake, folders, rewrite), strict=True))
         self._change(lambda runs: runs.changed(left, (), _next(runs, tables, emptied)))
 
     def _rewrite(
@@ -256,7 +268,7 @@ class LakeWriter:
         return delta.repeated(path, rewrite)
 
 
-def restore(lake: Path, version: int) -> int:
+def restore(lake: StoragePath, version: int) -> int:
     """Give a lake the runs and rows of an earlier version, as a new version; return its number.
 
     It may be ended at any moment; the same call then continues.
@@ -278,13 +290,17 @@ def restore(lake: Path, version: int) -> int:
         return runs.changed((), (), _next(runs, restoring=version))
 
     change_runs(lake, begun)
-    tables = {}
-    for folder in table_folders(lake):
+
+    def table_restored(folder: str) -> int | None:
         table = delta.open_table(lake / folder)
         if folder in wanted.commit.tables:
-            tables[folder] = delta.restore(table, wanted.commit.tables[folder])
-        else:
-            delta.commit_files(table, (), delta.files_of(table))
+            return delta.restore(table, wanted.commit.tables[folder])
+        delta.commit_files(table, (), delta.files_of(table))
+        return None
+
+    folders = table_folders(lake)
+    restored = zip(folders, _for_each(lake, folders, table_restored), strict=True)
+    tables = {folder: number for folder, number in restored if number is not None}
 
     def ended(runs: Runs) -> Runs:
         present = [(run, entry.ingest) for run, entry in runs.whole.items()]
@@ -302,17 +318,30 @@ def restore(lake: Path, version: int) -> int:
 
 def _check_has_files(wanted: Runs) -> None:
     """Raises LakeError if a file of a version has been deleted."""
-    tables = {folder: delta.open_table(wanted.lake / folder, number) for folder, number in wanted.commit.tables.items()}
-    for folder, table in {RUNS: wanted.delta_table, **tables}.items():
-        if not all((wanted.lake / folder / file.name).exists() for file in delta.files_of(table)):
-            raise LakeError(f"the files of version {wanted.version} of {wanted.lake} have been deleted")
+
+    def has_files(folder: str) -> bool:
+        version = wanted.version if folder == RUNS else wanted.commit.tables[folder]
+        files = delta.files_of(delta.open_table(wanted.lake / folder, version))
+        return all((wanted.lake / folder / file.name).exists() for file in files)
+
+    if not all(_for_each(wanted.lake, (RUNS, *wanted.commit.tables), has_files)):
+        raise LakeError(f"the files of version {wanted.version} of {wanted.lake} have been deleted")
+
+
+def _for_each(lake: StoragePath, folders: Sequence[str], work: Callable[[str], T]) -> Iterator[T]:
+    """Yield the results of work on tables: side by side in a store, which takes its time for each request."""
+    if isinstance(lake, UrlPath):
+        from understudy.history.storage.filesystems import side_by_side  # noqa: PLC0415  only for a store
+
+        return side_by_side(work, folders)
+    return map(work, folders)
 
 
 def _claim(ingest: str) -> RunEntry:
     return RunEntry(ingest=ingest, schema="", files=(), lines=0, records=0, missing="")
 
 
-def check_is_lake(lake: Path) -> None:
+def check_is_lake(lake: StoragePath) -> None:
     """Check that a folder is a lake, an unfinished lake of a killed writer, empty, or missing.
 
     Raises:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
+
+from understudy.history.storage.paths import storage_path
 
 _END_BYTES = 1024
 """Number of bytes at the beginning and at the end of a file that its checksums cover."""
@@ -17,7 +18,7 @@ class FileMark(msgspec.Struct, frozen=True, kw_only=True):
     """The properties by which a file is recognised when it is read again."""
 
     path: str
-    """Absolute path."""
+    """Absolute path, or URL."""
     bytes: int
     head: str
     """Checksum of its beginning."""
@@ -31,7 +32,7 @@ def mark(path: str) -> FileMark:
     Raises:
         OSError: it cannot be read.
     """
-    with Path(path).open("rb") as stream:
+    with storage_path(path).open("rb") as stream:
         size = stream.seek(0, 2)
         return FileMark(path=path, bytes=size, head=_head(stream, size), tail=_tail(stream, size))
 
@@ -44,7 +45,7 @@ def continues(path: str, known: FileMark) -> bool:
     Raises:
         OSError: it cannot be read.
     """
-    with Path(path).open("rb") as stream:
+    with storage_path(path).open("rb") as stream:
         if stream.seek(0, 2) < known.bytes:
             return False
         return _head(stream, known.bytes) == known.head and _tail(stream, known.bytes) == known.tail

@@ -1,4 +1,4 @@
-"""Lists event-log files by folder, without a `Path` for each, and opens none.
+"""Lists event-log files by folder, without a path object for each, and opens none.
 
 The driver of a Spark job has the names of some hundred thousand files in its memory.
 """
@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from understudy.foundation.eventlog.files import LOG_NAME, log_file
 from understudy.history.reading.findings import NO_FILES, LogFinding
+from understudy.history.storage.paths import StoragePath, UrlPath, is_url, storage_path
 
 _SPECIAL_FILES: Final = {
     stat.S_IFIFO: "a named pipe",
@@ -38,7 +39,7 @@ class LogListing:
     findings: tuple[LogFinding, ...] = ()
 
     @classmethod
-    def of(cls, files: Iterable[Path]) -> LogListing:
+    def of(cls, files: Iterable[StoragePath]) -> LogListing:
         """Return the listing of some files, whatever their names."""
         names: dict[str, set[str]] = {}
         for file in files:
@@ -65,9 +66,11 @@ class LogListing:
         """The number of files."""
         return sum(map(len, self.names.values()))
 
-    def paths(self) -> list[Path]:
-        """Return the paths of the files, sorted."""
-        return sorted(Path(folder + name) for folder, own in self.names.items() for name in own)
+    def paths(self) -> list[StoragePath]:
+        """Return the paths of the files, sorted; files of this machine come before those of URLs."""
+        found = [storage_path(folder + name) for folder, own in self.names.items() for name in own]
+        here = sorted(path for path in found if isinstance(path, Path))
+        return [*here, *sorted(path for path in found if isinstance(path, UrlPath))]
 
     def as_given(self, files: Collection[str]) -> dict[str, str]:
         """Return the paths, as they were given, of some of the files, by their absolute paths.
@@ -76,33 +79,34 @@ class LogListing:
             files: absolute paths.
         """
         wanted = frozenset(files)
-        found: dict[str, Path] = {}
+        found: dict[str, str] = {}
         for folder, own in self.names.items() if wanted else ():
             start = absolute(folder)
             for name in own:
                 if start + name in wanted:
-                    given = Path(folder + name)
+                    given = str(storage_path(folder + name))
                     found[start + name] = max(given, found.get(start + name, given))
-        return {file: str(given) for file, given in found.items()}
+        return found
 
 
 def absolute(folder: str) -> str:
     """Return the absolute path of a folder of a listing, with `/` at its end. Links and `..` stay as they are."""
-    return folder if folder.startswith("/") else f"{os.getcwd().rstrip('/')}/{folder}"  # noqa: PTH109  a path as text
+    return folder if folder.startswith("/") or is_url(folder) else f"{os.getcwd().rstrip('/')}/{folder}"  # noqa: PTH109  a path as text
 
 
-def list_files(paths: Iterable[Path]) -> LogListing:
+def list_files(paths: Iterable[StoragePath]) -> LogListing:
     """List the event-log files at or below `paths`, with a finding for each path without any.
 
     A path that is a file is listed whatever its name. Links to folders are not followed. A device, a named pipe or a
-    socket, whose reading may never end, is a finding, and so is a folder that cannot be listed.
+    socket, whose reading may never end, is a finding, and so is a folder that cannot be listed. A URL may be a pattern,
+    which no shell has expanded.
     """
-    return LogListing.merged(map(_list, paths))
+    return LogListing.merged(_list_url(path) if isinstance(path, UrlPath) else _list(path) for path in paths)
 
 
-def special_file(path: Path) -> str:
+def special_file(path: StoragePath) -> str:
     """Return the kind of a path that is neither a file nor a folder, such as `a named pipe`; else an empty string."""
-    return _SPECIAL_FILES.get(stat.S_IFMT(_mode(path)), "")
+    return "" if isinstance(path, UrlPath) else _SPECIAL_FILES.get(stat.S_IFMT(_mode(path)), "")
 
 
 def _mode(path: Path) -> int:
@@ -123,6 +127,29 @@ def _list(path: Path) -> LogListing:
     names = {_with_slash(folder): own for folder, own in _walk(str(path), findings)}
     if not names and not findings:
         findings.append(LogFinding(str(path), 0, NO_FILES, "" if path.exists() else "no such file or folder"))
+    return LogListing(names, tuple(findings))
+
+
+def _list_url(path: UrlPath) -> LogListing:
+    names: dict[str, tuple[str, ...]] = {}
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}
+    findings = []
+    why = ""
+    try:
+        for place in path.matching():
+            if place.is_file():
+                names |= LogListing.of([place]).names
+                continue
+            for folder, own in place.walk():
+                logs = tuple(sys.intern(name) for name in own if LOG_NAME.fullmatch(name))
+                if logs:
+                    names[f"{folder}/"] = shared.setdefault(logs, logs)
+    except FileNotFoundError:
+        why = "no such file or folder"
+    except OSError as error:
+        findings.append(LogFinding(str(path), 0, NO_FILES, error.strerror or "it cannot be listed"))
+    if not names and not findings:
+        findings.append(LogFinding(str(path), 0, NO_FILES, why))
     return LogListing(names, tuple(findings))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -50,6 +49,7 @@ from understudy.history.reading.order import Writer, in_order
 from understudy.history.reading.run_builder import RunBuilder, Take, taker_of_runs
 from understudy.history.reading.run_records import RunRecords, SequenceDamage
 from understudy.history.reading.sequences import RecordSequence
+from understudy.history.storage.paths import StoragePath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class RunReading:
 class FoundFiles(NamedTuple):
     """The event-log files at or below some paths."""
 
-    files: tuple[Path, ...]
+    files: tuple[StoragePath, ...]
     """Each once, sorted."""
     findings: tuple[LogFinding, ...]
     """Paths without event-log files, and what cannot be read at all."""
@@ -89,7 +89,7 @@ class RunsReading(NamedTuple):
     lines: int
 
 
-def read(paths: Iterable[Path]) -> RunReading:
+def read(paths: Iterable[StoragePath]) -> RunReading:
     """Read all event-log files at or below `paths`: run folders, `events` folders or single files."""
     files, findings = find_files(paths)
     envelopes = _Envelopes()
@@ -174,7 +174,7 @@ def _by_reference(damage: SequenceDamage, clocks: Mapping[str, RunClocks]) -> Se
     return damage if of_run.is_one else damage.aligned(of_run.of((node, incarnation)))
 
 
-def read_runs(files: Collection[Path], *, keeps_large: bool = False) -> RunsReading:
+def read_runs(files: Collection[StoragePath], *, keeps_large: bool = False) -> RunsReading:
     """Read files into the records of each run, with the findings that `read` has.
 
     Args:
@@ -198,7 +198,7 @@ def read_runs(files: Collection[Path], *, keeps_large: bool = False) -> RunsRead
     return RunsReading(runs, tuple(sorted([*findings, *of_clocks])) if of_clocks else findings, reader.lines)
 
 
-def _first_lines(files: Iterable[Path]) -> tuple[dict[str, int], set[str]]:
+def _first_lines(files: Iterable[StoragePath]) -> tuple[dict[str, int], set[str]]:
     """Return what the first lines of the files have: the first clock of each run in microseconds, and the runs that
     may have several clocks.
     """
@@ -218,7 +218,7 @@ def _first_lines(files: Iterable[Path]) -> tuple[dict[str, int], set[str]]:
 # ------------------------------------------------------------------ files
 
 
-def find_files(paths: Iterable[Path]) -> FoundFiles:
+def find_files(paths: Iterable[StoragePath]) -> FoundFiles:
     """Return the event-log files at or below `paths`; see `list_files`, which takes less memory for many files."""
     listing = list_files(paths)
     return FoundFiles(tuple(listing.paths()), listing.findings)
@@ -289,7 +289,7 @@ class LogReader:
         self._decoder = LineDecoder()
         self._incarnations: dict[Writer, _Incarnation] = {}
 
-    def add_files(self, files: Iterable[Path]) -> None:
+    def add_files(self, files: Iterable[StoragePath]) -> None:
         for file in sorted(files, key=str):
             try:
                 with file.open("rb") as stream:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 
@@ -20,6 +19,7 @@ from understudy.history.reading.lines import LogRow
 from understudy.history.reading.reader import LogReader, find_files
 from understudy.history.reading.run_builder import RunBuilder, taker_of_runs
 from understudy.history.report.replay import Replay, replay_in_python, run_for_page, without_garbage_collection
+from understudy.history.storage.paths import StoragePath
 
 _SEQUENCE_FLAWS = frozenset({GAP, CLOCK_WENT_BACK})
 """Flaws that may disappear when an earlier file has also come; `LogReader` decides again."""
@@ -32,7 +32,7 @@ class GrowingLogs:
         paths: run folders, folders of runs, or files.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[StoragePath]) -> None:
         self._paths = paths
         self._last: dict[str, int] = {}
         """The offset of the last line of each file that was added."""
@@ -100,7 +100,7 @@ class GrowingLogs:
         return bool(findings) or not all(_ends_with_newline(file) for file in files)
 
 
-def _ends_with_newline(file: Path) -> bool:
+def _ends_with_newline(file: StoragePath) -> bool:
     with file.open("rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(max(size - 1, 0))

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import nsmallest
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -25,6 +24,7 @@ from understudy.history.reading.missing import find_missing
 from understudy.history.reading.reader import RunsReading, read_runs
 from understudy.history.reading.run_records import RunRecords
 from understudy.history.report.runs import FoundLogs, RunFiles, joined, logs_in
+from understudy.history.storage.paths import StoragePath, storage_path
 
 WORST_PARTITIONS = 5
 """Maximum number of partitions of a run that a page shows."""
@@ -66,7 +66,7 @@ class Measured(msgspec.Struct, frozen=True):
 # ------------------------------------------------------------------ all runs
 
 
-def replay_in_python(paths: Sequence[Path]) -> Replay:
+def replay_in_python(paths: Sequence[StoragePath]) -> Replay:
     """Compute the metrics of all runs in the logs at or below `paths`, in this process and its memory."""
     return replay_files(list_files(paths))
 
@@ -139,7 +139,7 @@ def measure_files(group: RunFiles) -> Measured:
 
 def read_and_measure(group: RunFiles) -> tuple[Measured, dict[str, RunRecords]]:
     """Compute the tables of the run in some files; return them, and the records of each run for `row_tables.rows`."""
-    files = [Path(file) for file in group.files]
+    files = list(map(storage_path, group.files))
     with without_garbage_collection():
         try:
             return _measured(group, read_runs(files))

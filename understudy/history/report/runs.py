@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple, overload
 
 import msgspec
@@ -14,6 +13,7 @@ from understudy.history.reading.file_marks import by_name, continues, mark
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
 from understudy.history.reading.listing import LogListing, absolute, list_files
+from understudy.history.storage.paths import StoragePath, UrlPath, is_url, storage_path
 
 TASK_BYTES = 16 * 1024 * 1024
 """Size of the tasks into which runs are packed, some 50,000 records: a task then outlasts its start in Spark."""
@@ -34,7 +34,7 @@ class RunFiles(msgspec.Struct, frozen=True, order=True):
     run: str
     """The id of the run; empty if no line names one, and there is then a single file."""
     files: tuple[str, ...]
-    """Absolute paths, sorted."""
+    """Absolute paths or URLs, sorted."""
     bytes: int
     """The size of all files."""
 
@@ -92,7 +92,7 @@ class FoundLogs(NamedTuple):
     groups: FoundRuns
 
 
-def find_logs(paths: Iterable[Path]) -> FoundLogs:
+def find_logs(paths: Iterable[StoragePath]) -> FoundLogs:
     """Find the event-log files at or below `paths`, and group them by run."""
     return logs_in(list_files(paths))
 
@@ -106,7 +106,7 @@ def logs_in(listing: LogListing) -> FoundLogs:
     return FoundLogs(listing, (*listing.findings, *found), groups)
 
 
-def find_runs(files: Iterable[Path]) -> list[RunFiles]:
+def find_runs(files: Iterable[StoragePath]) -> list[RunFiles]:
     """Group files by run, sorted by run. Only the beginning of each file is read.
 
     A file that cannot be read, or whose first mebibyte has no record, is a separate group.
@@ -117,10 +117,11 @@ def find_runs(files: Iterable[Path]) -> list[RunFiles]:
 def _runs_in(listing: LogListing) -> FoundRuns:
     named: dict[str, _Run] = {}
     others: list[_Run] = []
+    beginnings = _runs_of_files(listing)
     for folder, names in listing.names.items():
         own: dict[_Run, list[str]] = {}
         for name in names:
-            run, size = run_of(folder + name)
+            run, size = next(beginnings)
             found = named.setdefault(run, _Run(run)) if run else _Run(run)
             found.bytes += size
             own.setdefault(found, []).append(name)
@@ -130,6 +131,16 @@ def _runs_in(listing: LogListing) -> FoundRuns:
         for found, files in own.items():
             found.folders += ((start, names if len(files) == len(names) else tuple(files)),)
     return FoundRuns([*named.values(), *others])
+
+
+def _runs_of_files(listing: LogListing) -> Iterator[tuple[str, int]]:
+    """Yield the run and the size of each file of a listing."""
+    files = (folder + name for folder, names in listing.names.items() for name in names)
+    if any(map(is_url, listing.names)):
+        from understudy.history.storage.filesystems import side_by_side  # noqa: PLC0415  the extra `spark`
+
+        return side_by_side(run_of, files)
+    return map(run_of, files)
 
 
 def conflicting_files(group: RunFiles) -> tuple[str, ...]:
@@ -147,7 +158,7 @@ def conflicting_files(group: RunFiles) -> tuple[str, ...]:
 
 def _is_copy(first: str, second: str) -> bool:
     try:
-        shorter, longer = sorted((first, second), key=lambda file: Path(file).stat().st_size)
+        shorter, longer = sorted((first, second), key=lambda file: storage_path(file).stat().st_size)
         return continues(longer, mark(shorter))
     except OSError:
         return True  # its readers report it
@@ -180,25 +191,28 @@ def pack(groups: Sequence[RunFiles], task_bytes: int = TASK_BYTES) -> list[list[
     return tasks
 
 
-def run_of(file: str | Path) -> tuple[str, int]:
+def run_of(file: str | StoragePath) -> tuple[str, int]:
     """Return the run that the first readable line of a file names, and the size of the file.
 
     Without such a line in the first mebibyte the run is empty; a file that cannot be read also has the size 0.
     """
+    path = storage_path(file) if isinstance(file, str) and is_url(file) else file
     try:
-        size, beginning = _beginning(file)
+        size, beginning = _beginning(path)
         line, newline, _ = beginning.partition(b"\n")
         if newline or len(beginning) == size:
             with suppress(msgspec.MsgspecError):
                 if run := decode_header(line).run:
                     return run, size
-        return _searched(file)
+        return _searched(storage_path(file))
     except OSError:
         return "", 0
 
 
-def _beginning(file: str | Path) -> tuple[int, bytes]:
+def _beginning(file: str | StoragePath) -> tuple[int, bytes]:
     """Return the size and the first bytes of a file, by the fewest calls of the system: there may be many files."""
+    if isinstance(file, UrlPath):
+        return file.size_and_beginning(_FIRST_BYTES)
     descriptor = os.open(file, os.O_RDONLY)
     try:
         return os.fstat(descriptor).st_size, os.read(descriptor, _FIRST_BYTES)
@@ -206,9 +220,9 @@ def _beginning(file: str | Path) -> tuple[int, bytes]:
         os.close(descriptor)
 
 
-def _searched(file: str | Path) -> tuple[str, int]:
+def _searched(file: StoragePath) -> tuple[str, int]:
     """Do the same as `run_of` for a file whose first line is long or damaged. Raises OSError."""
-    with Path(file).open("rb") as stream:
+    with file.open("rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(0)
         while size > 0 and stream.tell() < min(size, _SEARCHED_BYTES):

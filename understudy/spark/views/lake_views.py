@@ -6,7 +6,6 @@ import inspect
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from string import Formatter
 from typing import Any
 
@@ -15,13 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from understudy.foundation.eventlog.records import PAYLOAD_BY_TYPE
 from understudy.history.lake.lake import Lake
 from understudy.history.metrics.incomplete_runs import IncompleteRunsLeftOut
+from understudy.history.storage.paths import StoragePath
 from understudy.spark.ddl import ddl
 from understudy.spark.lake_tables import read_lake, read_records
 from understudy.spark.sessions import check_usable
 from understudy.spark.views.definitions import RECORDS, SMALL, TABLES, definition
 
 
-def tables(spark: SparkSession, lake: str | Path, *, incomplete: bool = False) -> LakeViews:
+def tables(spark: SparkSession, lake: str | StoragePath, *, incomplete: bool = False) -> LakeViews:
     """Compute the tables of a replay with SQL from the records of a lake; return them by name, with their SQL.
 
     The session may be of classic Spark or of Spark Connect. None of its settings is changed.

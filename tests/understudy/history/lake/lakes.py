@@ -16,6 +16,7 @@ from understudy.history.lake.ingest import Ingested, find_logs, ingest
 from understudy.history.lake.lake import Lake
 from understudy.history.reading import reader
 from understudy.history.report.replay import replay_in_python
+from understudy.history.storage.paths import StoragePath
 
 
 def write_runs(folder: Path, random: int, records: int) -> Path:
@@ -81,7 +82,7 @@ def assert_counts_once(lake: Path) -> None:
             assert len(rows) == opened.read(folder.name, incomplete=True).num_rows
 
 
-def counted_files(lake: Lake) -> set[Path]:
+def counted_files(lake: Lake) -> set[StoragePath]:
     return {path for kind in ("tables", "records") for name in names(lake, kind) for path in lake.files(kind, name)}
 
 

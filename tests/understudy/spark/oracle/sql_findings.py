@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,9 +11,10 @@ from tests.understudy.spark.oracle import line_queries
 from tests.understudy.spark.oracle.small_logs import session_for_small_logs
 from understudy.history.reading.findings import EMPTY_FILE, LogFinding
 from understudy.history.reading.reader import find_files
+from understudy.history.storage.paths import StoragePath
 
 
-def findings_by_sql(spark: SparkSession, paths: Sequence[Path]) -> tuple[tuple[LogFinding, ...], int]:
+def findings_by_sql(spark: SparkSession, paths: Sequence[StoragePath]) -> tuple[tuple[LogFinding, ...], int]:
     """Return the findings in the logs at or below `paths`, sorted, and how many lines there are.
 
     Needs Spark 4.0, which has a function that validates UTF-8.
@@ -30,7 +30,7 @@ def findings_by_sql(spark: SparkSession, paths: Sequence[Path]) -> tuple[tuple[L
     return tuple(sorted([*findings, *empty, *flaws])), sum(lines.values())
 
 
-def _views(spark: SparkSession, files: Sequence[Path]) -> dict[str, DataFrame]:
+def _views(spark: SparkSession, files: Sequence[StoragePath]) -> dict[str, DataFrame]:
     """Create all views over the lines of `files`, and return them by name.
 
     Views that several others read become local checkpoints: they are computed once, when first needed, and are leaves
@@ -62,7 +62,7 @@ def _flaws(findings: DataFrame, names: Mapping[str, str]) -> list[LogFinding]:
     ]
 
 
-def _empty(files: Sequence[Path]) -> list[LogFinding]:
+def _empty(files: Sequence[StoragePath]) -> list[LogFinding]:
     return [LogFinding(str(file), 0, EMPTY_FILE, "") for file in files]
 
 
