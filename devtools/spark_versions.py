@@ -100,7 +100,17 @@ which we use. The rest of the tests repeats these with more input, damage, clust
 EXTRAS: Final = "spark,connect,notebook"
 """Our extras that are installed."""
 
-TEST_PACKAGES: Final = ("pytest", "pytest-timeout", "pytest-randomly", "pytest-xdist", "hypothesis", "duckdb")
+TEST_PACKAGES: Final = (
+    "pytest",
+    "pytest-timeout",
+    "pytest-randomly",
+    "pytest-xdist",
+    "hypothesis",
+    "duckdb",
+    "moto[s3]",
+    "flask",
+    "flask-cors",
+)
 """Packages that the tests need beside ours; constraints.txt has their versions."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -10,8 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from understudy.history.lake.columns import ENVELOPE_FIELDS, INGEST
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.layout import RECORDS
-from understudy.history.storage.paths import StoragePath, spark_url
+from understudy.history.storage.paths import StoragePath, UrlPath, spark_url
 from understudy.spark.ddl import ddl
+from understudy.spark.failures import spark_errors
+
+_CANNOT_READ = (
+    "Spark cannot read the files of {}; it needs Hadoop's connector for this store on its class path, for S3 "
+    "`--packages org.apache.hadoop:hadoop-aws:VERSION`; without one, `understudy.lake.Lake` reads its tables as Arrow"
+)
 
 
 def read_lake(
@@ -29,6 +36,7 @@ def read_lake(
 
     Raises:
         LakeError: the folder is no lake, has no such table, or records of all its runs are missing.
+        SparkFailed: Spark has no connector for the lake's store.
     """
     opened = Lake(lake, version)
     schema = opened.schema(name)
@@ -68,7 +76,8 @@ def _counted(spark: SparkSession, lake: Lake, files: Sequence[StoragePath], sche
     columns = ddl(schema.append(INGEST))
     if not files:
         return spark.createDataFrame([], columns)
-    rows = spark.read.schema(columns).parquet(*map(spark_url, files)).selectExpr("*", *more)
+    with spark_errors(_CANNOT_READ.format(lake.path), spark) if isinstance(lake.path, UrlPath) else nullcontext():
+        rows = spark.read.schema(columns).parquet(*map(spark_url, files)).selectExpr("*", *more)
     if not lake.uncounted:
         return rows
     others = spark.createDataFrame(sorted(lake.uncounted), "run STRING, ingest STRING")

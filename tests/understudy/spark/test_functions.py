@@ -159,8 +159,8 @@ def test_paths_without_logs_are_named(session: SparkSession, tmp_path: Path) -> 
     for call in (lambda: replay(session, tmp_path), lambda: ingest(session, tmp_path, lake=tmp_path / "lake")):
         with pytest.raises(BadSource, match=f"there are no event-log files at or below {tmp_path}; expected files"):
             call()
-    with pytest.raises(BadSource, match="hdfs://host/runs cannot be read"):
-        replay(session, "hdfs://host/runs")
+    with pytest.raises(BadSource, match="ftp://host/runs cannot be read"):
+        replay(session, "ftp://host/runs")
 
 
 def test_a_session_that_was_stopped_is_named(tmp_path: Path) -> None:

@@ -105,8 +105,8 @@ def test_a_line_of_ten_megabytes_is_one_row_of_several_tasks(source: SparkSessio
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
-        ("hdfs://cluster/runs", {}, "hdfs://cluster/runs cannot be read: .* Mount the storage, or copy the logs"),
-        ("s3a://bucket/runs", {}, "not through s3a:"),
+        ("ftp://host/runs", {}, "ftp://host/runs cannot be read through ftp:.* Mount the storage, or copy the logs"),
+        ("s3a:///runs", {}, "s3a:///runs names no bucket"),
         ("nothing/*", {}, "no event-log files at or below .*/nothing/\\*"),
         ("run", {"types": "RequestSent,Nothing"}, "record type 'Nothing' is not known; expected some of AnswerInje"),
         ("run", {"typs": "RequestSent"}, "option 'typs' is not known; expected types, partitionBytes"),

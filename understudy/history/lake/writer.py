@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TypeVar
 
 import msgspec
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from understudy.history.lake import delta
@@ -186,13 +187,15 @@ class LakeWriter:
         def append(folder: str) -> int:
             if time.monotonic() - claimed_at > _MAX_APPEND_S:
                 raise LakeBusy(f"{self.lake} could not be written in {_MAX_APPEND_S / 60:.0f} minutes; run it again")
-            return self._append_files(folder, files[folder])
+            return self._append_files(folder, schemas[folder], files[folder])
 
         folders = sorted(files)
+        # Their comments are parsed from our sources, and `ast` of Python 3.11 works in one thread at a time.
+        schemas = {folder: described_schema(folder) for folder in folders}
         return dict(zip(folders, _for_each(self.lake, folders, append), strict=True))
 
-    def _append_files(self, folder: str, files: Sequence[TableFile]) -> int:
-        path, schema = self.lake / folder, described_schema(folder)
+    def _append_files(self, folder: str, schema: pa.Schema, files: Sequence[TableFile]) -> int:
+        path = self.lake / folder
 
         def append() -> int:
             if not is_delta_table(path):
