@@ -9,8 +9,8 @@ from pathlib import Path
 import pyspark
 
 from devtools.java_processes import JavaProcesses
-from devtools.judges.maven import jars
 from understudy.clusters.java import JavaRuntime
+from understudy.clusters.processes.kafka_jars import jars
 from understudy.spark.gateway import jvm_flags
 
 _SPARK_HOME = Path(pyspark.__file__).parent

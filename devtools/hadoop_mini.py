@@ -14,8 +14,8 @@ from pathlib import Path
 import pyspark
 
 from devtools.java_processes import JavaProcesses, home_for_executors
-from devtools.judges.maven import NotFetched, jars
 from understudy.clusters.java import JavaRuntime
+from understudy.clusters.processes.kafka_jars import NotFetched, jars
 
 SPARK_HOME = Path(pyspark.__file__).parent
 

@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from devtools.judges.maven import NotFetched, zookeeper_jars
+from devtools.judges.maven import zookeeper_jars
 from tests.interop.conftest import skip_or_fail
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
+from understudy.clusters.processes.kafka_jars import NotFetched
 
 
 @contextlib.contextmanager

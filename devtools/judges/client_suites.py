@@ -27,12 +27,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from devtools.judges.maven import VERSION as KAFKA_VERSION
-from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.judges.maven import kafka_libs
 from devtools.judges.tests_of_clients import FRANZ_GO, KAFKA_PYTHON, LIBRDKAFKA, SARAMA, ClientTests
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, SMALL_JVM, ApacheKafka
 from understudy.clusters.processes.broker_process import HOST
 from understudy.clusters.processes.free_ports import free_ports
+from understudy.clusters.processes.kafka_jars import VERSION as KAFKA_VERSION
+from understudy.clusters.processes.kafka_jars import NotFetched
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 FETCH_TIMEOUT_S = 300

@@ -7,7 +7,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.judges.maven import kafka_libs
+from understudy.clusters.processes.kafka_jars import NotFetched
 
 SOURCES = Path(__file__).parent / "java"
 TIMEOUT_S = 300

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from devtools.judges.maven import VERSION, NotFetched, kafka_test_libs
+from devtools.judges.maven import kafka_test_libs
+from understudy.clusters.processes.kafka_jars import VERSION, NotFetched
 
 CLASS_TIMEOUT_S = 1_500
 _BUILD_TIMEOUT_S = 240

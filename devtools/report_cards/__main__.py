@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from devtools.building import NotBuilt
-from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.judges.maven import kafka_libs
 from devtools.report_cards.drivers import DRIVERS, MEMBERS
 from devtools.report_cards.judge import Card
 from devtools.report_cards.members import MEMBER_SCENES, run_members
@@ -19,6 +19,7 @@ from devtools.report_cards.run import run_scene
 from devtools.report_cards.scenes import SCENES, Scene
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.processes.apache_kafka import SMALL_JVM, ApacheKafka
+from understudy.clusters.processes.kafka_jars import NotFetched
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,8 +12,9 @@ from pathlib import Path
 from types import TracebackType
 
 from devtools.building import NotBuilt, run_build, tool
-from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.judges.maven import kafka_libs
 from devtools.report_cards.events import Event, Line, NotAnEvent, parse
+from understudy.clusters.processes.kafka_jars import NotFetched
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "clients"
 END_TIMEOUT_S = 150

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from devtools.judges.maven import VERSION as KAFKA_VERSION
 from devtools.report_cards.drivers import DRIVERS
 from devtools.report_cards.judge import Card
 from devtools.report_cards.members import MEMBER_SCENES, GroupCard
 from devtools.report_cards.notes import NOTES
 from devtools.report_cards.scenes import SCENES
+from understudy.clusters.processes.kafka_jars import VERSION as KAFKA_VERSION
 
 ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).parent / "cards.json"

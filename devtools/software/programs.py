@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from devtools.building import NotBuilt, run_build, tool
-from devtools.judges.maven import NotFetched, jars
 from understudy.brokers.config.properties import format_properties
 from understudy.clusters.processes.free_ports import free_ports
+from understudy.clusters.processes.kafka_jars import NotFetched, jars
 
 SOURCES: Final = Path(__file__).parent / "sources"
 BEGIN_TIMEOUT_S: Final = 120.0

@@ -13,10 +13,11 @@ from typing import NoReturn
 import pytest
 
 from devtools.judges.class_archive import with_class_archive
-from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.judges.maven import kafka_libs
 from tests.interop.mixed import Complaints
 from tests.interop.tools import Tools
 from understudy.clusters.processes.apache_kafka import SMALL_JVM, ApacheKafka
+from understudy.clusters.processes.kafka_jars import NotFetched
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 HERE = Path(__file__).parent

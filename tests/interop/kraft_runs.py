@@ -15,8 +15,9 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from devtools.judges.kraft import VERSIONS, KRaftCluster, kraft_libs
+from devtools.judges.kraft import VERSIONS, JudgedCluster
 from tests.understudy.history.kraft_logs.kraft_run import SAMPLES, KRaftRun
+from understudy.clusters.processes.kafka_jars import kafka_libs_of
 from understudy.history.kraft_logs.segments import PARTITION
 
 LAYOUTS: Final[dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
@@ -36,16 +37,15 @@ _LINE_CHARACTERS: Final = 180
 class _Story:
     """The faults of a cluster, and what its own tools say meanwhile."""
 
-    def __init__(self, cluster: KRaftCluster) -> None:
+    def __init__(self, cluster: JudgedCluster) -> None:
         self.cluster = cluster
         self.facts: dict[str, Any] = {"statuses": [], "killed": [], "paused": [], "partitions": {}}
 
     def status(self) -> int:
         """Note what `kafka-metadata-quorum` says; return the leader."""
         status = self.cluster.wait_until(
-            "the quorum has a leader", lambda: found if (found := self.cluster.quorum()).leader >= 0 else None
+            lambda: found if (found := self.cluster.quorum()).leader >= 0 else None, "the quorum has a leader"
         )
-        assert status is not None
         self.facts["statuses"].append([time.time() * 1000, status.leader, status.epoch])
         return status.leader
 
@@ -53,8 +53,8 @@ class _Story:
         cluster = self.cluster
         cluster.start()
         cluster.wait_for_line("Kafka Server started", count=len(cluster.nodes))
-        cluster.create_topic("orders", [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
-        cluster.create_topic("audit", [[1], [2], [3]])
+        cluster.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
+        cluster.create_topic("audit", assignment={0: [1], 1: [2], 2: [3]})
         killed = self.status()
         self._without(killed, kill=True)
         self._without(self.status(), kill=False)
@@ -110,8 +110,8 @@ def make_run(version: str, layout: str, folder: Path) -> KRaftRun:
     properties = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "500"}
     run = KRaftRun(folder / "run")
     run.folder.mkdir(parents=True)
-    cluster = KRaftCluster(
-        kraft_libs(version), folder / "cluster", controllers=controllers, brokers=brokers, properties=properties
+    cluster = JudgedCluster(
+        kafka_libs_of(version), folder / "cluster", controllers=controllers, brokers=brokers, properties=properties
     )
     with cluster:
         story = _Story(cluster)
@@ -144,14 +144,16 @@ def make_trimmed_log(version: str, folder: Path) -> tuple[Path, str]:
     Returns:
         A copy of the controller's log directory, and what `kafka-topics --describe` says then.
     """
-    cluster = KRaftCluster(kraft_libs(version), folder / "cluster", controllers=(1,), brokers=(1, 2), properties=_OFTEN)
+    cluster = JudgedCluster(
+        kafka_libs_of(version), folder / "cluster", controllers=(1,), brokers=(1, 2), properties=_OFTEN
+    )
     with cluster:
         cluster.start()
         cluster.wait_for_line("Kafka Server started", count=2)
-        cluster.create_topic("orders", [[1, 2], [2, 1]])
+        cluster.create_topic("orders", assignment={0: [1, 2], 1: [2, 1]})
         log = cluster.log_folder(1) / PARTITION
-        cluster.wait_until("a snapshot replaces the first segment", lambda: not (log / f"{0:020}.log").exists(), 240)
-        cluster.create_topic("audit", [[2]])
+        cluster.wait_until(lambda: not (log / f"{0:020}.log").exists(), "a snapshot replaces the first segment", 240)
+        cluster.create_topic("audit", assignment={0: [2]})
         cluster.kill(2)
         cluster.wait_for_line("Fencing broker 2")
         described = cluster.topics("--describe")
@@ -159,7 +161,7 @@ def make_trimmed_log(version: str, folder: Path) -> tuple[Path, str]:
     return folder / "copy", described
 
 
-def _partitions(cluster: KRaftCluster, segment: Path) -> dict[str, str]:
+def _partitions(cluster: JudgedCluster, segment: Path) -> dict[str, str]:
     """Return the last states of all partitions by `kafka-metadata-shell`, whose command may come before it has read the
     whole segment."""
     partitions = [(topic, number) for topic in ("orders", "audit") for number in range(3)]
@@ -169,7 +171,7 @@ def _partitions(cluster: KRaftCluster, segment: Path) -> dict[str, str]:
         found = re.findall(r"^PartitionRegistration\(.*\)$", cluster.shell(segment, "cat", *paths), re.MULTILINE)
         return found if len(found) == len(paths) else []
 
-    found = cluster.wait_until("the shell has read all partitions", states)
+    found = cluster.wait_until(states, "the shell has read all partitions")
     return {f"{topic}-{number}": state for (topic, number), state in zip(partitions, found, strict=True)}
 
 

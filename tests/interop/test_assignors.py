@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from devtools.judges.java_program import answers_of
-from devtools.judges.maven import NotFetched
 from tests.understudy.clusters.clients.assignor_cases import ANSWERS, Case, random_case, show
+from understudy.clusters.processes.kafka_jars import NotFetched
 
 CASES = 2_000
 RECORDED = 160

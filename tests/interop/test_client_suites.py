@@ -24,8 +24,8 @@ from devtools.judges.client_suites import (
     of_go,
     of_librdkafka,
 )
-from devtools.judges.maven import NotFetched
 from devtools.judges.tests_of_clients import ClientTests, Left
+from understudy.clusters.processes.kafka_jars import NotFetched
 
 FIDELITY = Path(__file__).parents[2] / "docs" / "inside" / "fidelity.md"
 ALL = [suite.tests for suite in SUITES.values()]

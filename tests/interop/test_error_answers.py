@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from devtools.judges.java_program import answers_of
-from devtools.judges.maven import NotFetched
 from tests.foundation.wire.sample_requests import EVERY_VERSION, sample_request
+from understudy.clusters.processes.kafka_jars import NotFetched
 from understudy.foundation.cluster.errors import Errors
 from understudy.foundation.wire.codec import decode, encode
 from understudy.foundation.wire.error_answers import error_answer, with_throttle_time

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from devtools.judges.client_suites import fetch, find_program, run_to_end
-from devtools.judges.maven import NotFetched
 from devtools.pages.source import ROOT
 from understudy.clusters.control.server import ControlServer
+from understudy.clusters.processes.kafka_jars import NotFetched
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = [

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.interop.logging_kafka import LoggingCluster
 from tests.interop.mixed import (
     ALL_BROKERS,
     KAFKAS,
@@ -23,6 +22,7 @@ from tests.interop.mixed import (
 from tests.understudy.history.kafka_logs.recorded import Recorded, both, largest_difference, recorded
 from understudy.cli.main import main
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
+from understudy.clusters.processes.logging_kafka import LoggingCluster
 from understudy.foundation.eventlog.records import FaultInjected, MetadataUpdated, WatchFiredRecord, ZkWrite
 
 pytestmark = pytest.mark.xdist_group("import-kafka")

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from devtools.judges.kraft import VERSIONS
-from devtools.judges.maven import NotFetched
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
 from tests.interop.kraft_runs import make_run, make_trimmed_log
 from tests.shares import SHARES, only_nightly
 from tests.understudy.history.kafka_logs.recorded import recorded
 from tests.understudy.history.kraft_logs.comparisons import COMPARISONS, ImportedRun, import_run
 from understudy.cli.check import check_run_folder
+from understudy.clusters.processes.kafka_jars import NotFetched
 from understudy.history.kraft_logs.importer import import_metadata
 from understudy.history.metrics.metrics import measure
 

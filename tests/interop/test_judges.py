@@ -10,11 +10,12 @@ from typing import cast
 
 import pytest
 
-from devtools.judges.maven import NotFetched, kafka_libs
+from devtools.judges.maven import kafka_libs
 from tests.interop.mixed import disagreements, unexpected_entries
 from tests.interop.tool_script import Line, Printed, ScriptRunner, differences, parse, recorded, without_chance
 from tests.interop.tools import Outcome
 from understudy.clusters.picture import ClusterPicture, PartitionPicture
+from understudy.clusters.processes.kafka_jars import NotFetched
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.processes import ChildProcess
 from understudy.foundation.cluster.assignment import ReplicaAssignment

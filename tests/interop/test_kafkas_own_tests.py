@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from devtools.judges.kafkas_own_tests import CLASS_TIMEOUT_S, KafkasTests, Outcome, build
-from devtools.judges.maven import NotFetched
 from devtools.judges.tests_of_kafka import CLASSES, EXCEPTIONS, Exceptional, JudgedClass, reason_of
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
+from understudy.clusters.processes.kafka_jars import NotFetched
 
 FIDELITY = Path(__file__).parents[2] / "docs" / "inside" / "fidelity.md"
 RUNS_ALL = os.environ.get("KAFKA_TESTS") == "all"

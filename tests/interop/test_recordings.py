@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from devtools.judges.maven import VERSION
 from tests.golden.compare import compare
 from tests.golden.kafka_cluster import KafkaProcessCluster
 from tests.golden.recording import FOLDER, as_text, load
 from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
 from tests.shares import SHARES, share_of
 from understudy.clusters.processes.apache_kafka import ApacheKafka
+from understudy.clusters.processes.kafka_jars import VERSION
 
 RECORDED_AGAIN = ("isr", "create-topic", "broker-killed", "pauses")
 """Enough to check the recorder; all but the last were recorded with Apache's tools."""

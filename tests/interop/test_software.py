@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from devtools.building import NotBuilt
-from devtools.judges.maven import NotFetched
 from devtools.software.judge import Arrival, Seen, judge
 from devtools.software.page import PAGE, Kept, load, page, store
 from devtools.software.programs import NOT_SERVED, PROGRAMS, SOURCES
 from devtools.software.run import Process, run_program
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
+from understudy.clusters.processes.kafka_jars import NotFetched
 
 KILLED = [("leader of the first topic", 1_000), ("controller", 2_000)]
 STREAMS = "Kafka Streams 3.9"

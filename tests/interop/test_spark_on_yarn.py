@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from devtools.hadoop_mini import SPARK_HOME, HadoopMini
-from devtools.judges.maven import NotFetched
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
 from tests.shares import only_nightly
 from tests.understudy.history.lake.lakes import assert_holds, content, take
 from tests.understudy.spark.test_submit import PACKING, counts_of, expected_counts, in_a_shell
 from tests.understudy.spark.test_submit import PROGRAM as GUIDE_PROGRAM
 from understudy.clusters.java import choose_java
+from understudy.clusters.processes.kafka_jars import NotFetched
 from understudy.history.lake.columns import RUN_TABLES
 from understudy.history.report.replay import replay_in_python
 from understudy.trials.hunt.seed_tasks import SeedTask, leave_events, run_task

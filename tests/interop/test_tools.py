@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from devtools.judges.maven import NotFetched, old_kafka_libs
+from devtools.judges.maven import old_kafka_libs
 from tests.interop.conftest import skip_or_fail
 from tests.interop.mixed import OUR_SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS
 from tests.interop.tool_script import ScriptRunner, differences, parse, recorded, restore
@@ -20,6 +20,7 @@ from tests.interop.tools import SCALA, Tools
 from tests.shares import SHARES, share_of
 from understudy.brokers.apis.no_transactions import NO_TRANSACTIONS
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
+from understudy.clusters.processes.kafka_jars import NotFetched
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("tools")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from devtools.connect_server import ConnectServer
-from devtools.judges.maven import NotFetched
 from understudy.clusters.java import choose_java
+from understudy.clusters.processes.kafka_jars import NotFetched
 from understudy.spark.versions import this_spark
 
 

@@ -30,12 +30,15 @@ that fit the heap."""
 
 _BROKER_JAR = "kafka_2.13-3.9.*.jar"
 _MAIN = "kafka.Kafka"
-_LOGGING = {
+LOG_PATTERN = "[%d] %p %m (%c)%n"
+"""Pattern of log lines in Kafka's own configuration."""
+CONSOLE_LOGGING = {
     "log4j.rootLogger": "INFO, stdout",
     "log4j.appender.stdout": "org.apache.log4j.ConsoleAppender",
     "log4j.appender.stdout.layout": "org.apache.log4j.PatternLayout",
-    "log4j.appender.stdout.layout.ConversionPattern": "[%d] %p %m (%c)%n",
+    "log4j.appender.stdout.layout.ConversionPattern": LOG_PATTERN,
 }
+"""A log4j configuration that writes everything from INFO on to the standard output."""
 _REQUEST_LOGGING = {
     "log4j.logger.kafka.request.logger": "DEBUG, requests",
     "log4j.additivity.kafka.request.logger": "false",
@@ -121,7 +124,7 @@ class KafkaProcess(BrokerProcess):
         request_logging = (
             {**_REQUEST_LOGGING, "log4j.appender.requests.File": str(self.request_log)} if self._logs_requests else {}
         )
-        logging.write_text(format_properties({**_LOGGING, **request_logging}), encoding="utf-8")
+        logging.write_text(format_properties({**CONSOLE_LOGGING, **request_logging}), encoding="utf-8")
         return self._kafka.command(_MAIN, self.config.name, logging=logging)
 
     def _all_properties(self) -> dict[str, str]:

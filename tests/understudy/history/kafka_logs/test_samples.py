@@ -1,6 +1,6 @@
 """The recorded logs of three brokers of Apache Kafka 3.9.1: what their import shows of two failovers.
 
-`python -m tests.interop.logging_kafka` records them again; the numbers here are then to be compared and replaced.
+`python -m tests.interop.kafka_samples` records them again; the numbers here are then to be compared and replaced.
 """
 
 from __future__ import annotations
