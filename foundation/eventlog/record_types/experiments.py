@@ -137,7 +137,7 @@ class RunDescribed(RecordPayload, frozen=True, kw_only=True, gc=False):
     fault: str = ""
     """The fault that the experiment injects into the controller, for example `kill`; empty if none is planned."""
     software_version: str = ""
-    """The version of Understudy."""
+    """The version of the brokers' software: of Understudy, or of Apache Kafka if `understudy sweep` has run that."""
     software_commit: str = ""
     """The commit of Understudy's sources, shortened."""
     without_log: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ from understudy.history.metrics.reigns import (
     ReignTimes,
     faults_of,
 )
-from understudy.history.metrics.settings import SETTING_NAMES
+from understudy.history.metrics.settings import KAFKA_KRAFT, SETTING_NAMES, UNDERSTUDY, mode_of
 from understudy.history.metrics.silences import Silences
 from understudy.history.reading.missing import MissingRecords
 from understudy.history.reading.run_records import RunRecords, broker_node
@@ -139,7 +139,10 @@ class Doubts:
     def of_settings(self) -> set[str]:
         """A setting depends on the first `RunDescribed` that has it, or else on the records that it is derived from."""
         doubt, evidence = set(), self.evidence
-        for name in SETTING_NAMES:
+        # A record that names one of these modes is not contradicted by another one.
+        if mode_of(self._run) not in (KAFKA_KRAFT, UNDERSTUDY) and evidence.of_any(-math.inf, math.inf):
+            doubt.add("mode")
+        for name in (each for each in SETTING_NAMES if each != "mode"):
             known = (at.us for at in self._run.of(RunDescribed) if getattr(at.data, name) not in (None, ""))
             described = next(known, None)
             if evidence.of_testbed(-math.inf, math.inf if described is None else described):

@@ -388,7 +388,7 @@ class Settings(Table, frozen=True, kw_only=True, gc=False):
     """How a run was set up, in one row; `None` if its records do not contain it.
 
     A setting is taken from the first `RunDescribed` that has it; null and an empty text do not count. Without one,
-    three settings are derived from other records, if these have them.
+    three settings are derived from other records, if these have them. The mode is always derived.
     """
 
     world: str | None
@@ -405,9 +405,12 @@ class Settings(Table, frozen=True, kw_only=True, gc=False):
     fault: str | None
     """The fault that the experiment plans to inject into the controller; `moments` has what was injected."""
     software_version: str | None
-    """The version of Understudy that ran the cluster."""
+    """The version of the brokers' software: of Understudy, or of Apache Kafka."""
     software_commit: str | None
-    """The commit of its sources, shortened; changes that were not committed do not show."""
+    """The commit of Understudy's sources, shortened; changes that were not committed do not show."""
+    mode: str | None
+    """Derived: `kafka-kraft` if a `RunDescribed` says that the run is imported from a KRaft cluster; otherwise
+    `kafka-zk` if a `ProcessStarted` names Apache Kafka, and `understudy` if one names Understudy."""
 
 
 class Missing(Table, frozen=True, kw_only=True, gc=False):

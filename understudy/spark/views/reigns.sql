@@ -1,6 +1,6 @@
 -- The values of settings in the first `RunDescribed` of a run that has them; null and an empty text do not count.
 CREATE TEMPORARY VIEW described_settings AS
-SELECT run,
+SELECT run, bool_or(is_kraft) AS is_kraft,
        min_by(world, place) FILTER (WHERE world <> '') AS world,
        min_by(brokers, place) FILTER (WHERE brokers IS NOT NULL) AS brokers,
        min_by(partitions, place) FILTER (WHERE partitions IS NOT NULL) AS partitions,
@@ -11,16 +11,19 @@ SELECT run,
        min_by(software_commit, place) FILTER (WHERE software_commit <> '') AS software_commit
 FROM (
     SELECT run, world, brokers, partitions, session_timeout_ms, seed, fault, software_version, software_commit,
-           struct(us, node, incarnation, seq) AS place
+           is_kraft, struct(us, node, incarnation, seq) AS place
     FROM RunDescribed
 )
 GROUP BY run;
 
--- How each run was set up. Three settings are derived from other records if no `RunDescribed` has them.
+-- How each run was set up. Three settings are derived from other records if no `RunDescribed` has them, and the mode
+-- always.
 CREATE TEMPORARY VIEW settings AS
 SELECT i.run, d.world, coalesce(d.brokers, i.brokers) AS brokers, coalesce(d.partitions, c.partitions) AS partitions,
        coalesce(d.session_timeout_ms, s.timeout_ms) AS session_timeout_ms, d.seed, d.fault, d.software_version,
-       d.software_commit
+       d.software_commit,
+       CASE WHEN d.is_kraft THEN 'kafka-kraft' WHEN p.is_kafka THEN 'kafka-zk' WHEN p.is_understudy THEN 'understudy' END
+           AS mode
 FROM (
     SELECT run, nullif(count(DISTINCT CASE WHEN node RLIKE '^broker-[0-9]+$' THEN node END), 0) AS brokers
     FROM incarnations
@@ -30,7 +33,12 @@ LEFT JOIN described_settings d ON d.run = i.run
 LEFT JOIN (
     SELECT run, max(partitions) AS partitions FROM {ControllerReady} WHERE partitions > 0 GROUP BY run
 ) c ON c.run = i.run
-LEFT JOIN (SELECT run, max(timeout_ms) AS timeout_ms FROM {SessionOpened} GROUP BY run) s ON s.run = i.run;
+LEFT JOIN (SELECT run, max(timeout_ms) AS timeout_ms FROM {SessionOpened} GROUP BY run) s ON s.run = i.run
+LEFT JOIN (
+    SELECT run, bool_or(software = 'Apache Kafka') AS is_kafka, bool_or(software = 'understudy') AS is_understudy
+    FROM {ProcessStarted}
+    GROUP BY run
+) p ON p.run = i.run;
 
 -- Each election of a controller, which begins a reign. Reigns are numbered within a run by epoch; `next_us` is the time
 -- of the next election, which ends the window of the reign.

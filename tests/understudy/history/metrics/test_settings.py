@@ -7,12 +7,19 @@ import pytest
 
 from tests.foundation.eventlog.lines import Logs
 from tests.foundation.eventlog.stories import killed_controller
-from understudy.foundation.eventlog.records import ControllerReady, Payload, RunDescribed, SessionOpened
+from understudy.foundation.eventlog.records import (
+    ControllerReady,
+    Payload,
+    ProcessStarted,
+    RunDescribed,
+    SessionOpened,
+)
 from understudy.history.metrics.metric_tables import Settings
 from understudy.history.metrics.metrics import measure
 from understudy.history.reading.reader import read_lines
 
 NOTHING = Settings(
+    mode=None,
     world=None,
     brokers=None,
     partitions=None,
@@ -47,7 +54,10 @@ def test_a_described_run_has_the_settings_of_its_record() -> None:
         software_commit="abc",
     )
     opened = SessionOpened(session_id=1, timeout_ms=4000)
-    assert settings(("simulator", described), ("broker-1", ready(5)), ("broker-1", opened)) == Settings(
+    assert settings(
+        ("simulator", described), ("broker-1", started("understudy")), ("broker-1", ready(5)), ("broker-1", opened)
+    ) == Settings(
+        mode="understudy",
         world="simulator",
         brokers=3,
         partitions=0,
@@ -79,6 +89,27 @@ def test_settings_that_no_record_describes_are_derived() -> None:
     row = settings(*entries)
     assert (row.brokers, row.partitions, row.session_timeout_ms) == (3, 12, 6000)
     assert (row.world, row.seed, row.fault, row.software_version, row.software_commit) == (None,) * 5
+
+
+def started(software: str, role: str = "broker") -> ProcessStarted:
+    return ProcessStarted(role=role, software=software)
+
+
+@pytest.mark.parametrize(
+    ("payloads", "mode"),
+    [
+        ([started("", "testbed"), started("understudy")], "understudy"),
+        ([started("", "testbed"), started("Apache Kafka")], "kafka-zk"),
+        ([started("Apache Kafka"), started("understudy", "client")], "kafka-zk"),
+        ([RunDescribed(), started("Apache Kafka"), RunDescribed(is_kraft=True)], "kafka-kraft"),
+        ([RunDescribed(is_kraft=True)], "kafka-kraft"),
+        ([started("", "testbed"), started("another", "client")], None),
+    ],
+)
+def test_the_mode_is_derived_from_the_software_that_has_left_the_records(
+    payloads: list[Payload], mode: str | None
+) -> None:
+    assert settings(*((f"broker-{number}", payload) for number, payload in enumerate(payloads))).mode == mode
 
 
 @pytest.mark.parametrize("payload", [RunDescribed(), ready(0)])
