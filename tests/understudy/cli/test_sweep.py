@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from understudy.cli import main as cli
 from understudy.cli.main import main
 from understudy.history.report.replay import replay_in_python
 from understudy.trials.sweep import simulated as simulator_sweep
-from understudy.trials.sweep.cells import Cell, CellReport
+from understudy.trials.sweep.cells import Cell, CellReport, Software
 
 SMALL = ["sweep", "--partitions", "2,3", "--session-timeout-ms", "3000", "--repeat", "2"]
 
@@ -87,6 +88,26 @@ def test_a_failed_run_is_named_and_the_others_are_complete(
         (["--partitions", "0"], "'0' is not a whole number from 1"),
         (["--partitions", "5,5"], "'5,5' has a number twice"),
         (["--processes", "--workers", "2"], "--workers goes with the simulator"),
+        (["--kafka-zk"], "--kafka-zk and --kafka-kraft go with --processes"),
+        (["--kafka-libs", "libs"], "--kafka-libs goes with --kafka-zk or --kafka-kraft"),
+        (
+            ["--processes", "--kafka-zk", "4.2.0"],
+            "--kafka-zk 4.2.0: Apache Kafka is run in ZooKeeper mode in 3.9 alone",
+        ),
+        (
+            ["--processes", "--kafka-kraft", "3.2.1"],
+            "--kafka-kraft 3.2.1: the logs of KRaft clusters are imported from 3",
+        ),
+        (["--processes", "--kafka-kraft", "new"], "'new' is not a version of Apache Kafka, for example 3.9.1"),
+        (["--processes", "--kafka-kraft", "4.2.0,4.2.0"], "'4.2.0,4.2.0' has a version twice"),
+        (
+            ["--processes", "--kafka-kraft", "--brokers", "2,3"],
+            "--brokers 2: the nodes of a KRaft cluster are also its",
+        ),
+        (
+            ["--processes", "--kafka-kraft", "--session-timeout-ms", "800"],
+            "--session-timeout-ms 800: followers of a KRaft quorum fetch for up to 500 ms; give 1000 or more",
+        ),
     ],
 )
 def test_a_wrong_command_line_is_refused(
@@ -97,6 +118,54 @@ def test_a_wrong_command_line_is_refused(
     assert refused.value.code == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_modes_of_apache_kafka_are_cells_beside_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    libs = tmp_path / "libs"
+    libs.mkdir()
+    for name in ("kafka_2.13-3.9.1.jar", "kafka_2.13-4.2.0.jar", "slf4j-reload4j-1.7.36.jar"):
+        (libs / name).write_bytes(b"")
+    given: dict[Software, Path] = {}
+
+    def completes(cells: Sequence[Cell], output: Path, *, libs: dict[Software, Path], **_: object) -> list[CellReport]:
+        given.update(libs)
+        for cell in cells:
+            (output / cell.name).mkdir()
+        return [CellReport(cell) for cell in cells]
+
+    monkeypatch.setattr("understudy.cli.sweep.run_cells", completes)
+    command = ["sweep", "--processes", "--kafka-zk", "--kafka-kraft", "--kafka-libs", str(libs), "--repeat", "2"]
+    assert main([*command, "--dir", str(tmp_path / "runs")]) == 0
+    printed = capsys.readouterr()
+    assert "kafka-kraft: --session-timeout-ms sets broker.session.timeout.ms and" in printed.err
+    assert f"understudy compare {tmp_path / 'runs'} --by mode,software_version" in printed.out
+    kafkas = [Software("kafka-zk", "3.9.1"), Software("kafka-kraft", "3.9.1"), Software("kafka-kraft", "4.2.0")]
+    assert given == dict.fromkeys(kafkas, libs)
+    assert len(list((tmp_path / "runs").iterdir())) == 8
+
+
+def test_a_missing_kafka_is_reported_with_all_places_that_were_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("KAFKA_LIBS", raising=False)
+    command = ["sweep", "--processes", "--kafka-zk", "--repeat", "1", "--dir", str(tmp_path / "runs")]
+    assert main(command) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "understudy sweep: Apache Kafka 3.9.1 was looked for in --kafka-libs (no folder was given), KAFKA_LIBS (not "
+        f"set) and the cache {tmp_path / 'cache' / 'understudy'}: no mvn on the PATH to fetch Apache Kafka 3.9.1 with; "
+        "install Maven, or give its jars with --kafka-libs"
+    )
+    (tmp_path / "empty").mkdir()
+    assert main([*command, "--kafka-libs", str(tmp_path / "empty")]) == 1
+    assert "empty holds no kafka_2.13-*.jar; give the folder `libs`" in capsys.readouterr().err
+    (tmp_path / "empty" / "kafka_2.13-3.9.1.jar").write_bytes(b"")
+    assert main([*command, "--kafka-libs", str(tmp_path / "empty")]) == 1
+    assert "empty holds no slf4j-reload4j-*.jar, with which the brokers write their logs" in capsys.readouterr().err
+    assert list((tmp_path / "runs").iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

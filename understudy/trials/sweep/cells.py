@@ -1,7 +1,7 @@
 """A sweep: the same failover of the controller, run for every combination of some settings.
 
-`grid` lists the cells; each is one run with different settings. `fail_over` is the experiment; it runs on any
-`Cluster`. `simulated` and `processes` make the clusters.
+`grid` lists the cells; each is one run with different settings. `fail_over` is the experiment; it runs on any cluster
+that has the methods of `FailoverCluster`. `simulated`, `processes` and `apache_kafka` make the clusters.
 """
 
 from __future__ import annotations
@@ -13,12 +13,43 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from understudy.clusters.cluster import BrokerHandle, Cluster
 from understudy.foundation.eventlog.records import RunDescribed
+from understudy.history.metrics.settings import UNDERSTUDY
 
-FAULTS: dict[str, Callable[[BrokerHandle], None]] = {
+
+class FailingController(Protocol):
+    """The broker or node that is controller, and the faults of a sweep."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def kill(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+
+class FailoverCluster(Protocol):
+    """The part of `understudy.clusters.cluster.Cluster` that a failover of the controller needs."""
+
+    def controller_id(self) -> int | None: ...
+
+    def controller(self) -> FailingController: ...
+
+    def create_topic(self, name: str, *, partitions: int, replication_factor: int) -> None: ...
+
+    def wait_until(self, condition: Callable[[], bool], what: str, timeout_s: float) -> bool: ...
+
+    def settle(self, *, timeout_s: float) -> None: ...
+
+    def record_step(self, step: str, note: str = "") -> None: ...
+
+
+FAULTS: dict[str, Callable[[FailingController], None]] = {
     "kill": lambda broker: broker.kill(),
     "pause": lambda broker: broker.pause(),
 }
@@ -36,12 +67,25 @@ PROCESSES = "processes"
 _SEEDS = 2**31
 
 
+class Software(NamedTuple):
+    """The software of a run's brokers."""
+
+    mode: str
+    """`UNDERSTUDY`, `KAFKA_ZK` or `KAFKA_KRAFT` of `understudy.history.metrics.settings`."""
+    version: str = ""
+    """The version of Apache Kafka; empty for Understudy."""
+
+
+OURS = Software(UNDERSTUDY)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One run of a sweep."""
 
     world: str
     """`SIMULATOR` or `PROCESSES`."""
+    software: Software = OURS
     brokers: int
     partitions: int
     session_timeout_ms: int
@@ -53,7 +97,8 @@ class Cell:
     def name(self) -> str:
         """The name of the run and of its folder. It contains every setting, so that no two cells share one."""
         world = "" if self.world == SIMULATOR else f"{self.world}-"
-        return f"{world}b{self.brokers}-p{self.partitions}-t{self.session_timeout_ms}-{self.fault}-{self.draw}"
+        kind = world if self.software == OURS else f"{'-'.join(self.software)}-"
+        return f"{kind}b{self.brokers}-p{self.partitions}-t{self.session_timeout_ms}-{self.fault}-{self.draw}"
 
     @property
     def seed(self) -> int:
@@ -80,6 +125,7 @@ class CellReport(NamedTuple):
 def grid(
     world: str,
     *,
+    software: Sequence[Software] = (OURS,),
     brokers: Sequence[int],
     partitions: Sequence[int],
     session_timeouts_ms: Sequence[int],
@@ -91,8 +137,10 @@ def grid(
     So a sweep that is interrupted has about the same number of runs in every group.
     """
     return tuple(
-        Cell(world=world, brokers=b, partitions=p, session_timeout_ms=timeout, fault=fault, draw=draw)
-        for draw, b, p, timeout, fault in itertools.product(draws, brokers, partitions, session_timeouts_ms, faults)
+        Cell(world=world, software=each, brokers=b, partitions=p, session_timeout_ms=timeout, fault=fault, draw=draw)
+        for draw, each, b, p, timeout, fault in itertools.product(
+            draws, software, brokers, partitions, session_timeouts_ms, faults
+        )
     )
 
 
@@ -116,7 +164,7 @@ def run_folder_of(cell: Cell, output: Path) -> Iterator[Path]:
     folder.rename(output / cell.name)
 
 
-def fail_over(cluster: Cluster, cell: Cell, wait: Callable[[float], None], wait_ms: float) -> None:
+def fail_over(cluster: FailoverCluster, cell: Cell, wait: Callable[[float], None], wait_ms: float) -> None:
     """Run the experiment on a cluster that has been started.
 
     1. A client creates a topic.
@@ -132,7 +180,7 @@ def fail_over(cluster: Cluster, cell: Cell, wait: Callable[[float], None], wait_
         ClusterError: a step did not happen in time.
     """
     cluster.create_topic(TOPIC, partitions=cell.partitions, replication_factor=min(REPLICATION_FACTOR, cell.brokers))
-    cluster.settle()
+    cluster.settle(timeout_s=_timeout_s(cell))
     wait(wait_ms)
     failed = cluster.controller()
     cluster.record_step("fault", f"{cell.fault} the controller, {failed.name}")

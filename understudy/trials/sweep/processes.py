@@ -4,32 +4,48 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.java import JavaRuntime
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.local_cluster import LocalCluster
-from understudy.trials.sweep.cells import Cell, CellReport, fail_over, run_folder_of
+from understudy.trials.sweep.apache_kafka import KAFKA_RUNS, KafkaFailed
+from understudy.trials.sweep.cells import OURS, Cell, CellReport, FailoverCluster, Software, fail_over, run_folder_of
 
 
-def run_cells(cells: Sequence[Cell], output: Path, *, java: JavaRuntime | None = None) -> Iterator[CellReport]:
-    """Run cells, and report each when it has ended. One ZooKeeper serves all of them.
+def run_cells(
+    cells: Sequence[Cell],
+    output: Path,
+    *,
+    java: JavaRuntime | None = None,
+    libs: Mapping[Software, Path] | None = None,
+) -> Iterator[CellReport]:
+    """Run cells, and report each when it has ended. One ZooKeeper serves all cells of Understudy.
 
     A run ends with all processes killed at once: a controlled shutdown would still move leaderships, and the partitions
     of the last brokers would be without a leader for a reason that is not the experiment's.
 
+    Args:
+        libs: the folder with the jars of each Apache Kafka among the cells.
+
     Raises:
         ZooKeeperNotStarted, ZooKeeperUnreachable: ZooKeeper cannot be started or reached.
     """
-    with EmbeddedZooKeeper(java=java) as server:
+    with ExitStack() as stack:
+        server: EmbeddedZooKeeper | None = None
         for cell in cells:
             problem = ""
             try:
                 with run_folder_of(cell, output) as folder:
-                    _run(cell, folder, server)
-            except ClusterError as error:
+                    if cell.software == OURS:
+                        server = server or stack.enter_context(EmbeddedZooKeeper(java=java))
+                        _run(cell, folder, server)
+                    else:
+                        KAFKA_RUNS[cell.software.mode](cell, folder, (libs or {})[cell.software], java, _experiment)
+            except (ClusterError, KafkaFailed) as error:
                 problem = str(error)
             yield CellReport(cell, problem)
 
@@ -43,5 +59,9 @@ def _run(cell: Cell, folder: Path, server: EmbeddedZooKeeper) -> None:
         run=cell.name,
         described=cell.described(),
     ) as cluster:
-        drawn = random.Random(cell.seed).uniform(0, cell.session_timeout_ms)
-        fail_over(cluster, cell, lambda ms: time.sleep(ms / 1_000), drawn)
+        _experiment(cluster, cell)
+
+
+def _experiment(cluster: FailoverCluster, cell: Cell) -> None:
+    drawn = random.Random(cell.seed).uniform(0, cell.session_timeout_ms)
+    fail_over(cluster, cell, lambda ms: time.sleep(ms / 1_000), drawn)
