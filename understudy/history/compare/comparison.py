@@ -14,6 +14,7 @@ import numpy as np
 
 from understudy.history.compare.groups import (
     QUANTITIES,
+    UNKNOWN,
     IncompleteRun,
     Key,
     Observation,
@@ -94,6 +95,8 @@ class GroupSummary:
     """The numbers of one group on the pages. Its size does not depend on the number of runs."""
 
     key: Key
+    modes: tuple[str, ...]
+    """The modes of the runs, sorted."""
     runs: int
     failovers: int
     doubtful: int
@@ -163,6 +166,11 @@ class Comparison:
     def doubtful(self) -> int:
         return sum(group.doubtful for group in self.groups)
 
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The modes of all runs that are known, sorted."""
+        return tuple(sorted({mode for group in self.groups for mode in group.modes} - {UNKNOWN}))
+
 
 def compare(
     runs: Iterable[Observation], by: Sequence[str], baseline: Mapping[str, str], *, incomplete: bool = False
@@ -203,6 +211,7 @@ def summarize(group: RunGroup) -> GroupSummary:
     samples = {quantity.name: _sampled(group, quantity.name) for quantity in QUANTITIES}
     return GroupSummary(
         key=group.key,
+        modes=group.modes,
         runs=len(group.runs),
         failovers=group.failovers,
         doubtful=group.doubtful,

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from understudy.foundation.cluster.grouping import grouped
 from understudy.foundation.times import micros
+from understudy.history.compare.modes import phases_of
 from understudy.history.metrics.incomplete_runs import first_evidence
 from understudy.history.metrics.metric_tables import PHASES, Failover, RunMetrics, Settings, Table, Totals
 from understudy.history.metrics.settings import SETTING_NAMES
@@ -48,12 +49,13 @@ QUANTITIES: tuple[Quantity, ...] = (
     Quantity("detection", "ms", 1_000, "from the loss of the controller until a broker notices it"),
     Quantity("election", "ms", 1_000, "from noticing to the election of another"),
     Quantity("takeover", "ms", 1_000, "from the election until every request is in its channel"),
-    Quantity("propagation", "ms", 1_000, "from there to the last answer of a broker"),
+    Quantity("reading", "ms", 1_000, "of the takeover: until the cluster's state is read"),
+    Quantity("propagation", "ms", 1_000, "from the end of the takeover to the last answer of a broker"),
     Quantity("outage", "ms", 1_000, "from the loss until another controller is ready"),
     Quantity("leaderless", "partition-s", 1_000_000, "partition-seconds without a leader, in a whole run"),
 )
-"""Quantities that are compared: four phases of each failover, the outage, and the leaderless time of each run. Their
-values are compared as whole microseconds or partition-microseconds."""
+"""Quantities that are compared: four phases of each failover and a part of one, the outage, and the leaderless time of
+each run. Their values are compared as whole microseconds or partition-microseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +73,8 @@ class Observation:
     """The values of each quantity."""
     within: Mapping[str, int]
     """By how much the values of each quantity may be wrong, because clocks of several machines were aligned."""
-    phases: tuple[tuple[int, ...], ...]
-    """`PHASES` of each failover that has all of them."""
+    phases: tuple[tuple[int | None, ...], ...]
+    """`PHASES` of each failover that has all phases of its mode; None for a phase that the mode does not have."""
     doubtful: int
     """The number of its values that are left out, because their evidence may be in missing records."""
     missing: str
@@ -113,10 +115,13 @@ def observe_rows(
     Args:
         missing: as in `Observation`.
     """
-    rows: dict[str, Sequence[Table]] = dict.fromkeys((*PHASES, "outage"), failovers) | {"leaderless": (totals,)}
+    rows: dict[str, Sequence[Table]] = dict.fromkeys((*PHASES, "reading", "outage"), failovers) | {
+        "leaderless": (totals,)
+    }
     figures = {name: [found for row in rows[name] if (found := _figure(row, name)) is not None] for name in rows}
     sound = {name: [figure for figure in found if not figure.is_doubtful] for name, found in figures.items()}
-    phases = [[_figure(row, phase) for phase in PHASES] for row in failovers]
+    expected = phases_of(settings.mode or UNKNOWN, PHASES)
+    phases = [{phase: _figure(row, phase) for phase in expected} for row in failovers]
     causes = sorted({UNKNOWN if "cause" in row.doubt else row.cause for row in failovers})
     return Observation(
         run=run,
@@ -127,9 +132,9 @@ def observe_rows(
         values={name: tuple(figure.us for figure in found) for name, found in sound.items()},
         within={name: max((figure.within_us for figure in found), default=0) for name, found in sound.items()},
         phases=tuple(
-            tuple(figure.us for figure in found if figure is not None)
+            tuple(figure.us if (figure := found.get(phase)) else None for phase in PHASES)
             for found in phases
-            if all(figure is not None and not figure.is_doubtful for figure in found)
+            if all(figure is not None and not figure.is_doubtful for figure in found.values())
         ),
         doubtful=sum(len(figures[name]) - len(sound[name]) for name in rows),
         missing=missing,
@@ -188,14 +193,28 @@ class RunGroup:
         return sorted(value for run in self.runs for value in run.values[quantity])
 
     def mean_phases_ms(self) -> dict[str, float]:
-        """Return the mean of each phase over the failovers that have all phases, in ms; empty if there is none."""
+        """Return the mean of each phase over the failovers that have all phases, in ms; empty if there is none.
+
+        In a group of a mode that does not have all phases, the phases that it has.
+        """
         rows = [row for run in self.runs for row in run.phases]
-        return {phase: fmean(column) / 1_000 for phase, column in zip(PHASES, zip(*rows, strict=True), strict=False)}
+        whole = [row for row in rows if None not in row] or rows
+        columns = zip(PHASES, zip(*whole, strict=True), strict=False)
+        return {phase: fmean(values) / 1_000 for phase, column in columns if (values := _without_none(column))}
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The modes of the runs, sorted."""
+        return tuple(sorted({run.settings["mode"] for run in self.runs}))
 
     def leaderless_s_by_cause(self) -> dict[str, tuple[float, int]]:
         """Return the mean leaderless partition-seconds of the runs with each cause, and the number of these runs."""
         by_cause = grouped((run.cause, value) for run in self.runs for value in run.values["leaderless"])
         return {cause: (fmean(found) / 1_000_000, len(found)) for cause, found in sorted(by_cause.items())}
+
+
+def _without_none(values: Iterable[int | None]) -> list[int]:
+    return [value for value in values if value is not None]
 
 
 def check_settings(names: Sequence[str], option: str) -> None:

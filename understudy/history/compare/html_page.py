@@ -19,6 +19,7 @@ from understudy.history.compare.comparison import (
     RunValue,
 )
 from understudy.history.compare.groups import QUANTITIES, Quantity, assignments
+from understudy.history.compare.modes import CLOCKS, LACKING, MEASURED, NOT_COMPARABLE, notes
 from understudy.history.compare.pictures import (
     distributions,
     leaderless_by_cause,
@@ -63,6 +64,7 @@ def html_page(comparison: Comparison, pages: Mapping[str, str] | None = None) ->
         *_pictures(comparison, {**_links(comparison), **pages}),
         element("h2", "Numbers"),
         *(_table(comparison, quantity) for quantity in QUANTITIES),
+        *_measured(comparison),
         *_worst(comparison),
         *_runs(comparison, pages),
         element("h2", "Method"),
@@ -152,11 +154,12 @@ def _named(short: str, run: str, place: str, pages: Mapping[str, str]) -> Html:
 
 def _table(comparison: Comparison, quantity: Quantity) -> str:
     if not any(group.distributions[quantity.name].n for group in comparison.groups):
-        return f"{quantity.name}: no run has a value."
+        return "; ".join([f"{quantity.name}: no run has a value", *notes(quantity.name, comparison.modes)]) + "."
     head = [" · ".join(comparison.by), "n", *(f"p{percent}" for percent in PERCENTS), "max"]
     head += ["change of p50", "test"] if comparison.baseline else []
     about_clocks = clocks(comparison, quantity)
     about = f", {quantity.unit}: {quantity.meaning}{'; ' * bool(about_clocks)}{about_clocks}"
+    about += "".join(f". — {note}" for note in notes(quantity.name, comparison.modes))
     caption = joined((element("b", quantity.name), about))
     rows = (_row(comparison, group, quantity) for group in comparison.groups)
     return table(head, rows, caption=caption, numbers=True)
@@ -203,6 +206,21 @@ def _worst(comparison: Comparison) -> Iterator[Html]:
             )
             yield element("h2", f"Worst runs by {quantity.name}")
             yield table(("run", f"{quantity.name}, {quantity.unit}", "group", "opened by"), rows)
+
+
+def _measured(comparison: Comparison) -> Iterator[Html]:
+    """Yield the table of the measurement in each mode, if there are several."""
+    modes = comparison.modes
+    if len(modes) < 2:
+        return
+    yield element("h2", "Measured in each mode")
+    yield table(("quantity", *modes), (("all", *(CLOCKS[mode] for mode in modes)), *_ends(modes)))
+    yield note(" ".join(NOT_COMPARABLE))
+
+
+def _ends(modes: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for quantity, ends in MEASURED.items():
+        yield (quantity, *(ends.get(mode) or f"— ({LACKING[quantity, mode]})" for mode in modes))
 
 
 def _method(comparison: Comparison) -> str:

@@ -6,6 +6,7 @@ import msgspec
 
 from understudy.history.compare.comparison import Comparison, MetricChange, ValueDistribution
 from understudy.history.compare.groups import QUANTITIES, Quantity
+from understudy.history.compare.modes import CLOCKS, LACKING, MEASURED
 from understudy.history.metrics.metric_tables import PHASES
 
 VERSION = 1
@@ -21,6 +22,7 @@ def as_json(comparison: Comparison) -> str:
         "groups": [
             {
                 "settings": dict(zip(comparison.by, group.key, strict=True)),
+                "modes": group.modes,
                 "runs": group.runs,
                 "failovers": group.failovers,
                 "doubtful": group.doubtful,
@@ -51,6 +53,14 @@ def as_json(comparison: Comparison) -> str:
             "runs": [
                 {"run": run.run, "missing": run.missing, "command": run.opened_by} for run in comparison.incomplete
             ],
+        },
+        "modes": {
+            mode: {
+                "records": CLOCKS[mode],
+                "measured": {quantity: ends[mode] for quantity, ends in MEASURED.items() if mode in ends},
+                "lacking": {quantity: why for (quantity, of), why in LACKING.items() if of == mode},
+            }
+            for mode in comparison.modes
         },
         "units": {quantity.name: quantity.unit for quantity in QUANTITIES},
         "phases": PHASES,

@@ -57,10 +57,9 @@ def _bar(group: GroupSummary, phases: Sequence[str]) -> Bar:
     means = group.mean_phases_ms
     if not means:
         return Bar(name=name(group.key), parts=(), said=(), total_said="no failover")
-    parts = [means[phase] for phase in phases]
-    return Bar(
-        name=name(group.key), parts=parts, said=[digits(part) for part in parts], total_said=f"{digits(sum(parts))} ms"
-    )
+    parts = [means.get(phase, 0.0) for phase in phases]
+    said = [digits(means[phase]) if phase in means else "—" for phase in phases]
+    return Bar(name=name(group.key), parts=parts, said=said, total_said=f"{digits(sum(parts))} ms")
 
 
 def leaderless_by_cause(comparison: Comparison) -> Html:

@@ -18,6 +18,7 @@ from understudy.history.compare.comparison import (
     ValueDistribution,
 )
 from understudy.history.compare.groups import QUANTITIES, USE_THEM, Key, Quantity, assignments
+from understudy.history.compare.modes import CLOCKS, MEASURED, NOT_COMPARABLE, notes
 from understudy.history.compare.statistics import CONFIDENCE, runs_needed
 from understudy.history.writing import counted, cut, fitted
 
@@ -39,6 +40,7 @@ def render(comparison: Comparison) -> str:
         *(_quantity(comparison, quantity) for quantity in QUANTITIES),
         _causes(comparison),
         _worst(comparison),
+        _measured(comparison),
         _legend(comparison),
     ]
     return "\n\n".join("\n".join(section) for section in sections if section)
@@ -67,14 +69,25 @@ def _incomplete(comparison: Comparison) -> list[str]:
 
 def _quantity(comparison: Comparison, quantity: Quantity) -> list[str]:
     if not any(group.distributions[quantity.name].n for group in comparison.groups):
-        return [f"{quantity.name}: no run has a value"]
+        return [f"{quantity.name}: no run has a value", *_notes(comparison, quantity)]
     columns = "".join(f"{f'p{percent}':>{_QUANTILE}}" for percent in PERCENTS)
     change = f"{'change of p50':>{_CHANGE}}" if comparison.baseline else ""
     width = _LABEL if comparison.baseline else _LABEL + _CHANGE
     by = _SEPARATOR.join(comparison.by)
     head = _labelled(by if _fits(by, width) else "group", f"{'n':>5}{columns}{'max':>10}{change}", width)
     rows = [line for group in comparison.groups for line in _rows(group, quantity, width)]
-    return [f"{quantity.name}, {quantity.unit}: {quantity.meaning}", *_clocks(comparison, quantity), *head, *rows]
+    return [
+        f"{quantity.name}, {quantity.unit}: {quantity.meaning}",
+        *_clocks(comparison, quantity),
+        *head,
+        *rows,
+        *_notes(comparison, quantity),
+    ]
+
+
+def _notes(comparison: Comparison, quantity: Quantity) -> list[str]:
+    """Return why some modes have no value of a quantity."""
+    return [fitted(f"  — {note}") for note in notes(quantity.name, comparison.modes)]
 
 
 def _clocks(comparison: Comparison, quantity: Quantity) -> list[str]:
@@ -137,6 +150,18 @@ def _worst(comparison: Comparison) -> list[str]:
             lines.append(fitted(f"  {number(run.value, quantity):>10} {quantity.unit}  {name(run.key)}"))
             lines.append(f"{'':14}{run.opened_by or fitted(run.run)}")
     return lines
+
+
+def _measured(comparison: Comparison) -> list[str]:
+    """Return the lines about the measurement in each mode, if there are several."""
+    if len(comparison.modes) < 2:
+        return []
+    lines = ["Measured in each mode"]
+    lines += [f"  {mode:<13}{CLOCKS[mode]}" for mode in comparison.modes]
+    for quantity, ends in MEASURED.items():
+        lines.append(f"  {quantity}")
+        lines += [f"    {mode:<13}{ends[mode]}" for mode in comparison.modes if mode in ends]
+    return [*map(fitted, lines), *(fitted(f"  {sentence}") for sentence in NOT_COMPARABLE)]
 
 
 def _legend(comparison: Comparison) -> list[str]:

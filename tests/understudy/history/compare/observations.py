@@ -12,7 +12,10 @@ from understudy.history.compare.groups import SETTINGS, UNKNOWN, Observation
 def observation(
     run: str, outages_ms: Sequence[float], *, cause: str = "kill", leaderless_s: float = 0.0, **settings: int | str
 ) -> Observation:
-    """A run with failovers of these outages, of which a tenth each is election, takeover and propagation."""
+    """A run with failovers of these outages, of which a tenth each is election, takeover and propagation.
+
+    Half of a takeover is reading.
+    """
     parts = [[int(ms * 1_000 * share) for share in (0.7, 0.1, 0.1, 0.1)] for ms in outages_ms]
     names = ("detection", "election", "takeover", "propagation")
     values = {name: tuple(row[place] for row in parts) for place, name in enumerate(names)}
@@ -23,8 +26,9 @@ def observation(
         failovers=len(outages_ms),
         cause=cause,
         values=values
+        | {"reading": tuple(row[2] // 2 for row in parts)}
         | {"outage": tuple(int(ms * 1_000) for ms in outages_ms), "leaderless": (int(leaderless_s * 1e6),)},
-        within=dict.fromkeys((*names, "outage", "leaderless"), 0),
+        within=dict.fromkeys((*names, "reading", "outage", "leaderless"), 0),
         phases=tuple(map(tuple, parts)),
         doubtful=0,
         missing="",

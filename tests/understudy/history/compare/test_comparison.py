@@ -43,7 +43,7 @@ def test_a_shorter_outage_is_a_change_and_the_baseline_is_not_compared_with_itse
     assert change.interval is not None
     assert change.interval[0] < change.difference < change.interval[1] < 0
     assert results(comparison)["6000"].changes == {}
-    assert comparison.tests == 6
+    assert comparison.tests == 7
 
 
 def test_groups_of_the_same_distribution_have_not_changed() -> None:

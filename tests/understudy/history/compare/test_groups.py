@@ -131,7 +131,8 @@ def test_values_in_doubt_are_left_out_and_counted() -> None:
     )
     seen = observe(damaged, "")
     assert seen.missing == "broker-4 lacks records: broker-2 sent it a request (broker-2/1#7)"
-    assert {name for name, values in seen.values.items() if values} == {"election", "takeover", "propagation"}
+    sound = {name for name, values in seen.values.items() if values}
+    assert sound == {"election", "takeover", "reading", "propagation"}
     assert (seen.doubtful, seen.phases, seen.cause) == (3, (), "unknown")
     assert (observe(run, "").doubtful, observe(run, "").missing) == (0, "")
 

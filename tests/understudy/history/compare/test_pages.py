@@ -39,7 +39,7 @@ def test_the_text_page_has_every_quantity_with_its_intervals_and_changes() -> No
     assert re.fullmatch(r"  2000 · kill +40 +[\d,]+ +[\d,]+ +[\d,]+ +[\d,]+ +−[\d,]+ \(−6\d %\)", section[2])
     assert re.fullmatch(r" +[\d,]+–[\d,]+ +[\d,]+–[\d,]+ +changed, p (< 0\.001|0\.00\d)", section[3])
     assert "understudy replay runs/long-" in page
-    assert "correction for 6 tests" in page
+    assert "correction for 7 tests" in page
 
 
 def test_no_line_but_a_command_is_wider_than_the_page() -> None:
