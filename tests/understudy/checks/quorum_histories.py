@@ -128,6 +128,15 @@ def two_controllers_of_an_epoch() -> History:
     return history
 
 
+@rejects("Q1", "broker-2 and broker-1 are elected for epoch 1")
+def two_controllers_of_a_sweeps_run() -> History:
+    """`understudy sweep` describes the runs of KRaft clusters that it imports, with their world."""
+    history = quorum()
+    history.log(1, RunDescribed(world="processes", is_kraft=True))
+    elect(history, 2, 1)
+    return history
+
+
 @rejects("Q1", "broker-3 writes in epoch 1, which is broker-1's")
 def another_node_writes_in_an_epoch() -> History:
     history = quorum()
