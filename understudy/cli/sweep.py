@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     cells = _cells(options)
     output = options.dir
-    for line in explained(each.software for each in cells):
+    if line := explained(each.software for each in cells):
         print(line, file=sys.stderr, flush=True)
     try:
         output.mkdir(parents=True, exist_ok=True)

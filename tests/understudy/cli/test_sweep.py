@@ -164,7 +164,7 @@ def test_a_missing_kafka_is_reported_with_all_places_that_were_looked_at(
     assert "empty holds no kafka_2.13-*.jar; give the folder `libs`" in capsys.readouterr().err
     (tmp_path / "empty" / "kafka_2.13-3.9.1.jar").write_bytes(b"")
     assert main([*command, "--kafka-libs", str(tmp_path / "empty")]) == 1
-    assert "empty holds no slf4j-reload4j-*.jar, with which the brokers write their logs" in capsys.readouterr().err
+    assert "empty holds neither slf4j-reload4j-*.jar nor log4j-slf4j-impl-*.jar, with which" in capsys.readouterr().err
     assert list((tmp_path / "runs").iterdir()) == []
 
 

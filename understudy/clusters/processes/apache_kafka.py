@@ -38,7 +38,16 @@ CONSOLE_LOGGING = {
     "log4j.appender.stdout.layout": "org.apache.log4j.PatternLayout",
     "log4j.appender.stdout.layout.ConversionPattern": LOG_PATTERN,
 }
-"""A log4j configuration that writes everything from INFO on to the standard output."""
+"""A configuration of log4j 1 that writes everything from INFO on to the standard output."""
+CONSOLE_LOGGING_2 = {
+    "rootLogger.level": "INFO",
+    "rootLogger.appenderRef.stdout.ref": "stdout",
+    "appender.stdout.type": "Console",
+    "appender.stdout.name": "stdout",
+    "appender.stdout.layout.type": "PatternLayout",
+    "appender.stdout.layout.pattern": LOG_PATTERN,
+}
+"""The same for log4j 2, which Kafka's downloads have from 4.0 on."""
 _REQUEST_LOGGING = {
     "log4j.logger.kafka.request.logger": "DEBUG, requests",
     "log4j.additivity.kafka.request.logger": "false",

@@ -21,7 +21,8 @@ NEWEST_VERSION: Final = "4.2.0"
 TIMEOUT_S: Final = 600
 
 _BROKER_JAR: Final = "kafka_2.13-{version}.jar"
-_LOGGING_JAR: Final = "slf4j-reload4j-*.jar"
+_LOGGERS: Final = ("slf4j-reload4j-*.jar", "log4j-slf4j-impl-*.jar")
+"""Bindings of slf4j: with log4j 1, as in downloads of Kafka 3, and with log4j 2, as in those of Kafka 4."""
 _ARTIFACTS: Final = ("kafka_2.13", "kafka-tools", "kafka-shell")
 _POM: Final = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -41,7 +42,7 @@ class NotFetched(Exception):
 
 
 def kafka_libs_of(version: str, folders: Sequence[Path] = (), *, environment: Mapping[str, str] = os.environ) -> Path:
-    """Return a folder with the jars of a version of Apache Kafka, its tools and a logger that writes with log4j 1.
+    """Return a folder with the jars of a version of Apache Kafka, its tools and a logger.
 
     The first of `folders`, and then of the folder in `KAFKA_LIBS`, that has this version; otherwise the cache, which
     Maven fills.
@@ -57,10 +58,10 @@ def kafka_libs_of(version: str, folders: Sequence[Path] = (), *, environment: Ma
             )
         if not (folder / _BROKER_JAR.format(version=version)).is_file():
             continue
-        if not any(folder.glob(_LOGGING_JAR)):
+        if not any(any(folder.glob(logger)) for logger in _LOGGERS):
             raise NotFetched(
-                f"{folder} holds no {_LOGGING_JAR}, with which the brokers write their logs; put that jar of version "
-                "1.7.36 there, or leave the folder out so that Maven fetches all jars"
+                f"{folder} holds neither {' nor '.join(_LOGGERS)}, with which Kafka writes its logs; give the whole "
+                "folder `libs` of a download, or leave it out so that Maven fetches all jars"
             )
         return folder.absolute()
     cached = f"kraft-{version}"

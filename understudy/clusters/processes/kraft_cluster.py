@@ -23,7 +23,7 @@ from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut, n
 from understudy.clusters.findings import Finding, FindingKind, findings, in_words
 from understudy.clusters.java import JavaRuntime, choose_java
 from understudy.clusters.picture import ClusterPicture, PartitionPicture
-from understudy.clusters.processes.apache_kafka import CONSOLE_LOGGING, SMALL_JVM
+from understudy.clusters.processes.apache_kafka import CONSOLE_LOGGING, CONSOLE_LOGGING_2, SMALL_JVM
 from understudy.clusters.processes.free_ports import free_ports
 from understudy.clusters.processes.processes import ChildProcess, ProcessDied
 from understudy.clusters.processes.testbed_log import TestbedLog
@@ -51,6 +51,7 @@ _NODE: Final = {
     "log.cleaner.dedupe.buffer.size": str(4 * 1024 * 1024),
 }
 _ACTIVE: Final = re.compile(rb"Becoming the active controller at epoch (\d+)")
+_LOG4J_2: Final = ".log4j2.properties"
 _STARTED: Final = "Kafka Server started"
 
 T = TypeVar("T")
@@ -213,8 +214,15 @@ class KRaftCluster:
         return ",".join(map(self.address, self.brokers))
 
     def command(self, main_class: str, *arguments: str, logging: Path) -> list[str]:
-        """The command line that runs a class of Kafka with a log4j configuration."""
-        options = (*SMALL_JVM, "-Duser.timezone=UTC", f"-Dlog4j.configuration={logging.absolute().as_uri()}")
+        """The command line that runs a class of Kafka.
+
+        Args:
+            logging: a configuration of log4j 1; one of log4j 2 may be beside it, with the suffix `.log4j2.properties`.
+        """
+        first = logging.absolute()
+        chosen = f"-Dlog4j.configuration={first.as_uri()}"
+        second = f"-Dlog4j2.configurationFile={first.with_suffix(_LOG4J_2).as_uri()}"
+        options = (*SMALL_JVM, "-Duser.timezone=UTC", chosen, second)
         return [str(self._java.executable), *options, "-cp", f"{self._libs}/*", main_class, *arguments]
 
     # ------------------------------------------------------------------ the cluster's state
@@ -385,7 +393,9 @@ class KRaftCluster:
         if roles == ["controller"]:
             properties.pop("inter.broker.listener.name")
         (folder / "server.properties").write_text(format_properties(properties), encoding="utf-8")
-        (folder / "log4j.properties").write_text(format_properties(CONSOLE_LOGGING), encoding="utf-8")
+        logging = folder / "log4j.properties"
+        logging.write_text(format_properties(CONSOLE_LOGGING), encoding="utf-8")
+        logging.with_suffix(_LOG4J_2).write_text(format_properties(CONSOLE_LOGGING_2), encoding="utf-8")
 
 
 def picture_of(metadata: MetadataResponse, controller: int | None) -> ClusterPicture:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +32,8 @@ from understudy.trials.sweep.cells import Cell, FailoverCluster, Software
 
 SHORTEST_KRAFT_TIMEOUT_MS: Final = 1_000
 """Shortest session timeout of a KRaft cell: a follower of the quorum waits for up to 500 ms in each of its fetches."""
+KRAFT_TIMEOUTS: Final = ("broker.session.timeout.ms", "controller.quorum.fetch.timeout.ms")
+"""Keys of a KRaft node that stand for the ZooKeeper session timeout."""
 SMALLEST_QUORUM: Final = 3
 """Smallest number of controllers of which one may be lost: the others have to be a majority."""
 
@@ -51,47 +52,26 @@ class KafkaFailed(Exception):
     """The logs that Apache Kafka has left cannot be imported. The message has the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class MappedSetting:
-    """The keys of Apache Kafka that a setting of the sweep sets."""
-
-    setting: str
-    keys: tuple[str, ...]
-    why: str
-
-
-MAPPED: Final = {
-    KAFKA_ZK: (MappedSetting("--session-timeout-ms", ("zookeeper.session.timeout.ms",), "the same key as ours"),),
-    KAFKA_KRAFT: (
-        MappedSetting(
-            "--session-timeout-ms",
-            ("broker.session.timeout.ms", "controller.quorum.fetch.timeout.ms"),
-            "a KRaft cluster has no ZooKeeper session; the first fences a silent broker, by the second a voter misses "
-            "the leader of the quorum",
-        ),
-    ),
-}
-"""The settings of a sweep that have another name in a mode, or may have."""
-
-
-def explained(software: Iterable[Software]) -> list[str]:
-    """Return a line for each setting that Apache Kafka has under another name, by the modes of a sweep."""
-    modes = dict.fromkeys(each.mode for each in software if each.mode == KAFKA_KRAFT)
-    return [
-        f"{mode}: {mapped.setting} sets {' and '.join(mapped.keys)} ({mapped.why})"
-        for mode in modes
-        for mapped in MAPPED[mode]
-    ]
+def explained(software: Iterable[Software]) -> str:
+    """Return a line about the setting of a sweep that a KRaft cluster has under other names; empty without one."""
+    if not any(each.mode == KAFKA_KRAFT for each in software):
+        return ""
+    return (
+        f"{KAFKA_KRAFT}: --session-timeout-ms sets {' and '.join(KRAFT_TIMEOUTS)}: it has no ZooKeeper session, but "
+        "fences a silent broker after the first, and elects another controller after the second"
+    )
 
 
 def kafka_properties(cell: Cell) -> dict[str, str]:
-    """Return the keys of `server.properties` of the nodes of a cell."""
-    timeout = str(cell.session_timeout_ms)
-    keys = {key: timeout for mapped in MAPPED[cell.software.mode] for key in mapped.keys}
-    if cell.software.mode == KAFKA_KRAFT:
+    """Return the keys of `server.properties` of the nodes of a cell; a `LocalCluster` sets a ZooKeeper session."""
+    if cell.software.mode == KAFKA_ZK:
+        return {**_PROPERTIES, "inter.broker.protocol.version": cell.software.version.rpartition(".")[0]}
+    return {
+        **_PROPERTIES,
+        **dict.fromkeys(KRAFT_TIMEOUTS, str(cell.session_timeout_ms)),
         # A client of ZooKeeper sends a ping after a third of the session timeout.
-        return {**_PROPERTIES, **keys, "broker.heartbeat.interval.ms": str(cell.session_timeout_ms // 3)}
-    return {**_PROPERTIES, **keys, "inter.broker.protocol.version": ".".join(cell.software.version.split(".")[:2])}
+        "broker.heartbeat.interval.ms": str(cell.session_timeout_ms // 3),
+    }
 
 
 def zookeeper_run(cell: Cell, folder: Path, libs: Path, java: JavaRuntime | None, experiment: Experiment) -> None:
