@@ -103,11 +103,12 @@ class KRaftCluster:
         java: JavaRuntime | None = None,
         run: str = "kraft",
     ) -> None:
-        self.folder = folder
+        # Nodes run in folders of their own, in which a relative path would name another file.
+        self.folder = folder.absolute()
         self.controllers, self.brokers = tuple(controllers), tuple(brokers)
         self.nodes = tuple(sorted({*controllers, *brokers}))
         self.processes: dict[int, ChildProcess] = {}
-        self._libs = libs
+        self._libs = libs.absolute()
         self._java = java or choose_java()
         self._properties = dict(properties or {})
         ports = free_ports(2 * len(self.nodes))
@@ -219,9 +220,8 @@ class KRaftCluster:
         Args:
             logging: a configuration of log4j 1; one of log4j 2 may be beside it, with the suffix `.log4j2.properties`.
         """
-        first = logging.absolute()
-        chosen = f"-Dlog4j.configuration={first.as_uri()}"
-        second = f"-Dlog4j2.configurationFile={first.with_suffix(_LOG4J_2).as_uri()}"
+        chosen = f"-Dlog4j.configuration={logging.as_uri()}"
+        second = f"-Dlog4j2.configurationFile={logging.with_suffix(_LOG4J_2).as_uri()}"
         options = (*SMALL_JVM, "-Duser.timezone=UTC", chosen, second)
         return [str(self._java.executable), *options, "-cp", f"{self._libs}/*", main_class, *arguments]
 
@@ -360,7 +360,7 @@ class KRaftCluster:
         for node in self.nodes:
             self._configure(node)
             folder = self.node_folder(node)
-            arguments = ("format", "-t", _CLUSTER_ID, "-c", str((folder / "server.properties").absolute()))
+            arguments = ("format", "-t", _CLUSTER_ID, "-c", str(folder / "server.properties"))
             command = self.command("kafka.tools.StorageTool", *arguments, logging=folder / "log4j.properties")
             tools.append(ChildProcess(f"format {node}", command, log=folder / "format.log", directory=folder))
         try:
@@ -387,7 +387,7 @@ class KRaftCluster:
                 f"{voter}@{_HOST}:{self._ports[voter][1]}" for voter in self.controllers
             ),
             "listeners": ",".join(listeners[role] for role in roles),
-            "log.dirs": str((folder / "data").absolute()),
+            "log.dirs": str(folder / "data"),
             **self._properties,
         }
         if roles == ["controller"]:

@@ -93,6 +93,14 @@ def test_the_controller_is_the_last_that_became_active_and_still_runs(
     ]
 
 
+def test_a_relative_folder_is_that_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each node runs in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    cluster = KRaftCluster(Path("libs"), Path("cluster"))
+    assert cluster.log_folder(1) == tmp_path / "cluster" / "node-1" / "data"
+    assert f"{tmp_path}/libs/*" in cluster.command("kafka.Kafka", logging=cluster.folder / "log4j.properties")
+
+
 def test_a_node_that_ends_without_a_fault_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with started(tmp_path, monkeypatch) as cluster:
         cast(Process, cluster.processes[2]).is_running = False
