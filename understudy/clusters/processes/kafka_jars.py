@@ -22,7 +22,7 @@ TIMEOUT_S: Final = 600
 
 _BROKER_JAR: Final = "kafka_2.13-{version}.jar"
 _LOGGERS: Final = ("slf4j-reload4j-*.jar", "log4j-slf4j-impl-*.jar")
-"""Bindings of slf4j: with log4j 1, as in downloads of Kafka 3, and with log4j 2, as in those of Kafka 4."""
+"""Bindings of slf4j: to log4j 1, as in downloads of Kafka 3, and to log4j 2, as in downloads of Kafka 4."""
 _ARTIFACTS: Final = ("kafka_2.13", "kafka-tools", "kafka-shell")
 _POM: Final = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
