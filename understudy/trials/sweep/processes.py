@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.java import JavaRuntime
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper
 from understudy.clusters.processes.local_cluster import LocalCluster
+from understudy.foundation.cluster.errors import ApiError
 from understudy.trials.sweep.apache_kafka import KAFKA_RUNS, KafkaFailed
 from understudy.trials.sweep.cells import OURS, Cell, CellReport, FailoverCluster, Software, fail_over, run_folder_of
 
@@ -45,7 +47,7 @@ def run_cells(
                         _run(cell, folder, server)
                     else:
                         KAFKA_RUNS[cell.software.mode](cell, folder, (libs or {})[cell.software], java, _experiment)
-            except (ClusterError, KafkaFailed) as error:
+            except (ApiError, ClusterError, KafkaFailed, NoBrokerAnswers) as error:
                 problem = str(error)
             yield CellReport(cell, problem)
 

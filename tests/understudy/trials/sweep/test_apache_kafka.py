@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.understudy.history.kafka_logs.cluster_logs import BROKERS, SAMPLES, unpacked
+from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
 from understudy.clusters.cluster import WaitTimedOut
 from understudy.clusters.java import JavaRuntime
 from understudy.clusters.processes.testbed_log import TestbedLog
@@ -160,8 +161,8 @@ def test_a_sweep_runs_each_kafka_with_its_jars_and_reports_a_failed_one(
     def run(cell: Cell, folder: Path, libs: Path, java: JavaRuntime | None, experiment: Experiment) -> None:
         begun.append((cell.name, libs))
         (folder / "left").write_text("")
-        if cell.software == KRAFT and cell.draw == 1:
-            raise WaitTimedOut("not in this test")
+        if cell.software == KRAFT:
+            raise WaitTimedOut("not in this test") if cell.draw == 1 else NoBrokerAnswers("nor a topic")
 
     monkeypatch.setattr("understudy.trials.sweep.processes.KAFKA_RUNS", {KAFKA_ZK: run, KAFKA_KRAFT: run})
     planned = cells(ZK, KRAFT, draws=(1, 2))
@@ -169,7 +170,6 @@ def test_a_sweep_runs_each_kafka_with_its_jars_and_reports_a_failed_one(
     libs = {ZK: Path("zk"), KRAFT: Path("kraft")}
     reports = list(run_cells(planned, tmp_path / "out", libs=libs))
     assert begun == [(cell.name, libs[cell.software]) for cell in planned]
-    assert [(report.cell, report.problem) for report in reports] == [
-        (cell, "not in this test" if cell == planned[1] else "") for cell in planned
-    ]
-    assert unfinished(planned, tmp_path / "out") == (planned[1],)
+    problems = {planned[1]: "not in this test", planned[3]: "nor a topic"}
+    assert [(report.cell, report.problem) for report in reports] == [(cell, problems.get(cell, "")) for cell in planned]
+    assert unfinished(planned, tmp_path / "out") == tuple(problems)
