@@ -76,7 +76,7 @@ class SimulatedEnsemble:
         self._server.heal(self._node(session))
 
     async def connect_refused(self) -> str:
-        self._server.reachable = False
+        self._server.stop()
         try:
             await NodeZooKeeper(
                 self._server, "client", session_timeout_ms=SESSION_TIMEOUT_MS, connection_timeout_ms=700
@@ -84,7 +84,7 @@ class SimulatedEnsemble:
         except ZooKeeperUnreachable as refused:
             return str(refused)
         finally:
-            self._server.reachable = True
+            self._server.start()
         raise AssertionError("a session was opened although no server answers")
 
     async def close(self) -> None:

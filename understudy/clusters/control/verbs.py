@@ -23,11 +23,11 @@ from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView
 from understudy.clusters.processes.local_broker import LocalBroker
 from understudy.clusters.processes.local_cluster import LocalCluster
 from understudy.clusters.processes.run_folder import read_cluster_file
-from understudy.clusters.processes.zookeeper_ensemble import LEADER
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted
 from understudy.clusters.targets import Resolver
 from understudy.clusters.values import OF_USERS, Target, parse_duration, parse_target
 from understudy.clusters.verb_table import ARM, GONE, PAUSED, RUNNING, TARGETS, VERBS
+from understudy.clusters.zookeeper_servers import LEADER
 from understudy.foundation.times import duration
 from understudy.foundation.wire.armed_answers import ArmedAnswer
 

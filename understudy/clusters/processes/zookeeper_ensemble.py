@@ -7,15 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from understudy.clusters.cluster import ClusterError
 from understudy.clusters.java import JavaRuntime
 from understudy.clusters.processes.embedded_zookeeper import EmbeddedZooKeeper, four_letter_word
 from understudy.clusters.processes.free_ports import free_ports
 from understudy.clusters.processes.zookeeper_server import ZooKeeperNotStarted, ZooKeeperServer
+from understudy.clusters.zookeeper_servers import check_count, find_servers, name_of
 
-LEADER: Final = "leader"
-MOST_SERVERS: Final = 7
-"""The largest ensemble that a cluster starts; each server is a Java process."""
 _QUORUM_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.02
 
@@ -38,10 +35,9 @@ class ZooKeeperEnsemble:
         """A server in `directory/zookeeper`, or several in `directory/zookeeper-1` and so on.
 
         Raises:
-            ClusterError: `count` is not between 1 and `MOST_SERVERS`.
+            ClusterError: a cluster cannot have this number of servers.
         """
-        if not 1 <= count <= MOST_SERVERS:
-            raise ClusterError(f"zookeepers={count}: give 1 for a standalone server, or up to {MOST_SERVERS}, best 3")
+        check_count(count)
         if count == 1:
             return cls({1: EmbeddedZooKeeper(directory / "zookeeper", java=java)})
         ports = iter(free_ports(3 * count))
@@ -82,24 +78,11 @@ class ZooKeeperEnsemble:
 
     def name_of(self, number: int) -> str:
         """The name of a server in the records of faults: `zookeeper`, or `zookeeper-2` in an ensemble."""
-        return "zookeeper" if len(self.servers) == 1 else f"zookeeper-{number}"
+        return name_of(number, self.servers)
 
     def find(self, which: str) -> tuple[int, ...]:
-        """Return the ids of the servers that a word names: empty for all, `leader`, or an id.
-
-        Raises:
-            ClusterError: there is no such server, or no leader at this moment.
-        """
-        if not which:
-            return tuple(self.servers)
-        if which == LEADER:
-            leader = self.leader()
-            if leader is None:
-                raise ClusterError("no ZooKeeper server is leader at this moment: the ensemble has no quorum")
-            return (leader,)
-        if not which.isdecimal() or int(which) not in self.servers:
-            raise ClusterError(f"there is no ZooKeeper server {which}; the servers are {_listed(self.servers)}")
-        return (int(which),)
+        """Return the ids of the servers that a word names. See `find_servers`."""
+        return find_servers(which, self.servers, self.leader)
 
     def leader(self) -> int | None:
         """The id of the server that leads the ensemble now, or of the standalone server; None if there is none."""
@@ -121,8 +104,9 @@ class ZooKeeperEnsemble:
         deadline = time.monotonic() + _QUORUM_TIMEOUT_S
         while silent := [number for number in started if not self._mode(number)]:
             if time.monotonic() > deadline:
+                listed = ", ".join(map(str, silent))
                 raise ZooKeeperNotStarted(
-                    f"ZooKeeper servers {_listed(silent)} are not part of a quorum within {_QUORUM_TIMEOUT_S:.0f} s:\n"
+                    f"ZooKeeper servers {listed} are not part of a quorum within {_QUORUM_TIMEOUT_S:.0f} s:\n"
                     + "\n".join(self.servers[number].process.log_tail() for number in silent)
                 )
             for number in silent:
@@ -165,7 +149,3 @@ class ZooKeeperEnsemble:
         host, _, port = server.connect_string.rpartition(":")
         lines = four_letter_word(host, int(port), "srvr").splitlines()
         return next((line.removeprefix("Mode: ") for line in lines if line.startswith("Mode: ")), "")
-
-
-def _listed(numbers: Sequence[int] | Mapping[int, object]) -> str:
-    return ", ".join(map(str, numbers))

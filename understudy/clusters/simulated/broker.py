@@ -12,6 +12,7 @@ from understudy.clusters.cluster import ClusterError, check_point
 from understudy.clusters.picture import BrokerMemory
 from understudy.clusters.simulated.environment import Exit, SimulatedEnvironment
 from understudy.clusters.simulated.world import Node
+from understudy.clusters.zookeeper_servers import servers_in
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.wire.armed_answers import ArmedAnswer
 from understudy.foundation.zk.client import Failure
@@ -121,6 +122,7 @@ class SimulatedBroker(ArmsAnswers):
             self._environment.zookeeper,
             self._environment.network,
             session_timeout_ms=timeout,
+            zookeeper_servers=servers_in(self._config.zookeeper_connect, self._environment.zookeeper.servers),
             connection_timeout_ms=self._config.zookeeper_connection_timeout_ms or timeout,
         )
         assert self.node.process is not None

@@ -33,6 +33,7 @@ from understudy.clusters.simulated.broker import SimulatedBroker
 from understudy.clusters.simulated.environment import STEP_MS, WAIT_TIMEOUT_S, SimulatedEnvironment
 from understudy.clusters.simulated.world import Node
 from understudy.clusters.software import software_version
+from understudy.clusters.zookeeper_servers import name_of
 from understudy.foundation.cluster.errors import ApiError
 from understudy.foundation.cluster.identifiers import BrokerId, TopicPartition
 from understudy.foundation.eventlog.fences import Switch
@@ -43,8 +44,9 @@ from understudy.foundation.wire.request_channel import RequestTimedOut
 _T = TypeVar("_T")
 
 PORT = 9092
+ZOOKEEPER_PORT = 2181
 SETTINGS: Mapping[str, str] = {
-    "zookeeper.connect": "zookeeper:2181",
+    "zookeeper.connect": f"zookeeper:{ZOOKEEPER_PORT}",
     "zookeeper.session.timeout.ms": "6000",
     "zookeeper.connection.timeout.ms": "6000",
     "log.dir": "data",
@@ -65,6 +67,8 @@ class SimulatedCluster(SimulatedEnvironment):
         seed: determines everything random.
         brokers: the number of brokers; their hosts are `broker-1` and so on.
         first_broker_id: the id of the first broker; the other ids follow it.
+        zookeepers: the number of ZooKeeper servers; several are an ensemble, which a failure of fewer than half of them
+            does not stop.
         racks: the rack of each broker, in order.
         settings: `server.properties` of all brokers; they override `SETTINGS`.
         own_settings: `server.properties` of each broker, in order; they override `settings`.
@@ -82,6 +86,7 @@ class SimulatedCluster(SimulatedEnvironment):
         *,
         brokers: int = 3,
         first_broker_id: int = 1,
+        zookeepers: int = 1,
         racks: Sequence[str] | None = None,
         settings: Mapping[str, str] | None = None,
         own_settings: Sequence[Mapping[str, str]] | None = None,
@@ -92,10 +97,11 @@ class SimulatedCluster(SimulatedEnvironment):
         own_clocks: bool = False,
     ) -> None:
         _disable_operator_logs()
-        super().__init__(seed, run_id=run_id, reordering=reordering, own_clocks=own_clocks)
+        super().__init__(seed, run_id=run_id, reordering=reordering, own_clocks=own_clocks, zookeepers=zookeepers)
         self.examined = Counter[FindingKind]()
         """Number of cases that all calls of `findings` have examined, by kind."""
         self._brokers: dict[BrokerId, SimulatedBroker] = {}
+        servers = self.zookeeper.servers
         names = [f"broker-{first_broker_id + position}" for position in range(brokers)]
         for position, name in enumerate(names):
             broker_id = BrokerId(first_broker_id + position)
@@ -111,6 +117,7 @@ class SimulatedCluster(SimulatedEnvironment):
             )
             properties = {
                 **SETTINGS,
+                "zookeeper.connect": ",".join(f"{name_of(each, servers)}:{ZOOKEEPER_PORT}" for each in servers),
                 "broker.id": str(broker_id),
                 "listeners": f"PLAINTEXT://{name}:{PORT}",
                 "understudy.run.id": self.run_id,
@@ -235,15 +242,16 @@ class SimulatedCluster(SimulatedEnvironment):
     # ------------------------------------------------------------------ faults
 
     def heal(self, *, but_leave: Collection[BrokerId] = ()) -> None:
-        """End every fault: heal all links, start ZooKeeper and all brokers, and resume those that are paused.
+        """End every fault: heal all links, start all servers and brokers, and resume those that are paused.
 
         Args:
             but_leave: brokers that are down and stay so.
         """
         self.zookeeper.unknown_probability = 0.0
         self.zookeeper.lost_answers.clear()
-        self.zookeeper.slow_ms = 0.0
+        self.zookeeper.slow(0.0)
         self.zookeeper.resume()
+        self.zookeeper.quorum.heal_all()
         self.start_zookeeper()
         self.heal_network()
         for broker in self.brokers:

@@ -24,6 +24,7 @@ from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.simulated.world import Node, RunLog
 from understudy.clusters.simulated.znode_view import ZnodeView
 from understudy.clusters.simulated.zookeeper import LostAnswer, SimulatedZooKeeper
+from understudy.clusters.zookeeper_servers import check_count, find_servers, name_of, names_of
 from understudy.foundation.cluster.identifiers import BrokerId
 from understudy.foundation.eventlog.records import Envelope, FaultInjected, StepReached
 from understudy.foundation.times import moment
@@ -62,17 +63,30 @@ class SimulatedEnvironment:
         seed: determines everything random.
         run_id: the run id of every record; by default the seed gives one.
         reordering: change the order in which processes run their callbacks at random. See `SimulatedLoop`.
-        own_clocks: as in `SimulatedCluster`.
+        own_clocks, zookeepers: as in `SimulatedCluster`.
+
+    Raises:
+        ClusterError: ZooKeeper cannot have this number of servers.
     """
 
     def __init__(
-        self, seed: int, *, run_id: str | None = None, reordering: bool = False, own_clocks: bool = False
+        self,
+        seed: int,
+        *,
+        run_id: str | None = None,
+        reordering: bool = False,
+        own_clocks: bool = False,
+        zookeepers: int = 1,
     ) -> None:
+        check_count(zookeepers)
         self.seed = seed
         self.run_id = run_id or f"seed-{seed}"
         self.loop = new_loop(reordering=derived(seed, "reordering") if reordering else None)
         self.zookeeper = SimulatedZooKeeper(
-            self.loop, random=derived(seed, "zookeeper"), wall_ms=lambda: EPOCH_MS + self.loop.time() * 1000
+            self.loop,
+            random=derived(seed, "zookeeper"),
+            servers=zookeepers,
+            wall_ms=lambda: EPOCH_MS + self.loop.time() * 1000,
         )
         self.network = SimulatedNetwork(self.loop, seed=seed)
         self.znodes = ZnodeView(self.zookeeper.tree)
@@ -289,27 +303,42 @@ class SimulatedEnvironment:
     def cut_from_zookeeper(
         self, broker_id: int, *, requests: bool = True, answers: bool = True, servers: Sequence[int] = ()
     ) -> None:
-        """Hold everything between a broker and ZooKeeper, or one direction of it."""
-        self.record_fault("cut", f"broker-{broker_id} -> zookeeper")
-        self.zookeeper.hold(f"broker-{broker_id}", requests=requests, answers=answers)
+        """Hold everything between a broker and ZooKeeper, or one direction of it.
+
+        Args:
+            servers: the ids of the servers, here as in the faults below; empty for all.
+        """
+        self._record_zookeeper("cut", servers, broker_id)
+        self.zookeeper.hold(f"broker-{broker_id}", requests=requests, answers=answers, servers=servers)
 
     def heal_zookeeper(self, broker_id: int, servers: Sequence[int] = ()) -> None:
         """End the cut between a broker and ZooKeeper."""
-        self.record_fault("heal", f"broker-{broker_id} -> zookeeper")
-        self.zookeeper.heal(f"broker-{broker_id}")
+        self._record_zookeeper("heal", servers, broker_id)
+        self.zookeeper.heal(f"broker-{broker_id}", servers)
 
     def reset_zookeeper_connection(self, broker_id: int, servers: Sequence[int] = ()) -> None:
         """Break a broker's connection to ZooKeeper; it may connect again at once."""
-        self.record_fault("reset", f"broker-{broker_id} -> zookeeper")
-        self.zookeeper.reset(f"broker-{broker_id}")
+        self._record_zookeeper("reset", servers, broker_id)
+        self.zookeeper.reset(f"broker-{broker_id}", servers=servers)
 
     def refuse_to_zookeeper(self, broker_id: int, is_refusing: bool, servers: Sequence[int] = ()) -> None:
         """Break a broker's connection to ZooKeeper and refuse new ones; or let it connect again."""
         if is_refusing:
-            self.record_fault("refuse", f"broker-{broker_id} -> zookeeper")
-            self.zookeeper.cut(f"broker-{broker_id}")
+            self._record_zookeeper("refuse", servers, broker_id)
+            self.zookeeper.cut(f"broker-{broker_id}", servers=servers)
         else:
-            self.heal_zookeeper(broker_id)
+            self.heal_zookeeper(broker_id, servers)
+
+    def cut_zookeeper_server(self, server: int, others: Sequence[int], is_cut: bool) -> None:
+        """Hold everything between a server of the ensemble and others, or end that."""
+        own, peers = self._server_name(server), [other for other in others if other != server]
+        names = [self._server_name(other) for other in others]
+        if not peers:
+            raise ClusterError(f"{own} has no link to {', '.join(names)}; name other servers of the ensemble")
+        self.record_fault("cut" if is_cut else "heal", f"{own} -> {', '.join(names)}")
+        for peer in peers:
+            change = self.zookeeper.quorum.cut if is_cut else self.zookeeper.quorum.heal
+            change(server, peer)
 
     def lose_answer(self, broker_id: int, path: str, applied: bool) -> None:
         """Break a broker's connection to ZooKeeper at its next write to a path that contains this; see `LostAnswer`."""
@@ -319,37 +348,65 @@ class SimulatedEnvironment:
     def hold_next_event(self, broker_id: int) -> None:
         """Hold the next watch event for a broker and what follows on its connection, until `heal_zookeeper`."""
         self.record_fault("hold-watch", f"broker-{broker_id} -> zookeeper")
-        self.zookeeper.link(f"broker-{broker_id}").holds_next_event = True
+        self.zookeeper.hold_next_event(f"broker-{broker_id}")
 
     def delay_zookeeper(self, by_ms: float, servers: Sequence[int] = ()) -> None:
         """Delay everything that ZooKeeper sends to clients by `by_ms` milliseconds; 0 ends it."""
-        self.record_fault("delay" if by_ms else "heal", "zookeeper")
-        self.zookeeper.slow_ms = by_ms
+        self._record_zookeeper("delay" if by_ms else "heal", servers)
+        self.zookeeper.slow(by_ms, *servers)
 
     def zookeeper_servers(self, which: str = "") -> tuple[int, ...]:
-        """The id of the only server, 1, whichever word names it."""
-        return (1,)
+        """The ids of the ZooKeeper servers that a word names now: empty for all, `leader`, or an id.
 
-    def pause_zookeeper(self, *_: int) -> None:
-        """Pause the server: nothing is answered, and no session expires."""
-        self.record_fault("pause", "zookeeper")
-        self.zookeeper.pause()
+        Raises:
+            ClusterError: there is no such server.
+        """
+        return find_servers(which, self.zookeeper.servers, self.zookeeper.quorum.leader)
 
-    def resume_zookeeper(self, *_: int) -> None:
-        """End the pause. Harmless if there is none."""
-        self.record_fault("resume", "zookeeper")
-        self.zookeeper.resume()
+    def pause_zookeeper(self, *servers: int) -> None:
+        """Pause all servers, or those with these ids: they answer nothing, and expire no session. Raises as
+        `stop_zookeeper`."""
+        self.zookeeper.pause(*self._running_zookeepers("pause", servers))
 
-    def stop_zookeeper(self, *_: int) -> None:
-        """Stop the ensemble: no node can reach it, and no session expires."""
-        self.record_fault("stop", "zookeeper")
-        self.zookeeper.stop()
+    def resume_zookeeper(self, *servers: int) -> None:
+        """End the pause of all servers, or of those with these ids. Harmless if there is none."""
+        for number in servers or self.zookeeper.servers:
+            self.record_fault("resume", self._server_name(number))
+        self.zookeeper.resume(*servers)
 
-    def start_zookeeper(self, *_: int) -> None:
-        """Start the ensemble again. Harmless if it runs."""
-        if not self.zookeeper.reachable:
-            self.record_fault("start", "zookeeper")
-            self.zookeeper.start()
+    def stop_zookeeper(self, *servers: int) -> None:
+        """Stop all servers, or those with these ids: no node can reach them.
+
+        Raises:
+            ClusterError: it is an ensemble, and none of them is running.
+        """
+        self.zookeeper.stop(*self._running_zookeepers("stop", servers))
+
+    def start_zookeeper(self, *servers: int) -> None:
+        """Start all servers again, or those with these ids. Harmless if they run."""
+        gone = [number for number in servers or self.zookeeper.servers if not self.zookeeper.servers[number].is_up]
+        for number in gone:
+            self.record_fault("start", self._server_name(number))
+        if gone:
+            self.zookeeper.start(*gone)
+
+    def _running_zookeepers(self, fault: str, servers: Sequence[int]) -> list[int]:
+        """Record a fault of the servers that run, and return their ids. One that is standalone counts as running."""
+        found = self.zookeeper.servers
+        running = [number for number in servers or found if found[number].is_up or len(found) == 1]
+        if not running:
+            raise ClusterError("ZooKeeper is not running")
+        for number in running:
+            self.record_fault(fault, self._server_name(number))
+        return running
+
+    def _server_name(self, number: int) -> str:
+        return name_of(number, self.zookeeper.servers)
+
+    def _record_zookeeper(self, fault: str, servers: Sequence[int], broker_id: int | None = None) -> None:
+        """Record a fault of servers, or of a broker's links to them."""
+        named = names_of(servers, self.zookeeper.servers)
+        self.record_fault(fault, named if broker_id is None else f"broker-{broker_id} -> {named}")
 
     def depose(self) -> None:
         """Delete `/controller`, as operators do to move the controller. Harmless if there is no controller.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from understudy.brokers.world import World
@@ -116,8 +116,13 @@ class Node:
         *,
         session_timeout_ms: int,
         connection_timeout_ms: int,
+        zookeeper_servers: Sequence[int] = (),
     ) -> World:
-        """Start the next incarnation, write the first record of its event log, and return its world."""
+        """Start the next incarnation, write the first record of its event log, and return its world.
+
+        Args:
+            zookeeper_servers: the ids of the servers in its connect string; by default all.
+        """
         self.disk.end_process()
         incarnation = self.incarnation + 1
         self.process = process = self._loop.process(self.name, incarnation)
@@ -132,6 +137,7 @@ class Node:
                 self.name,
                 session_timeout_ms=session_timeout_ms,
                 connection_timeout_ms=connection_timeout_ms,
+                servers=zookeeper_servers,
             ),
             network=network.node(process),
             clock=self.clock,

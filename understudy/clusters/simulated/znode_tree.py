@@ -133,21 +133,34 @@ class ZnodeTree:
         applied: list[Applied] = []
         undo: list[Callable[[], object]] = []
         for position, op in enumerate(ops):
-            match op:
-                case Create():
-                    outcome = self._create(op, zxid, session_id, int(wall_ms), undo)
-                case SetData():
-                    outcome = self._set(op, zxid, int(wall_ms), undo)
-                case Delete():
-                    outcome = self._delete(op, zxid, undo)
-                case Check():
-                    outcome = self._check(op)
+            outcome = self._apply(op, zxid, session_id, int(wall_ms), undo)
             if isinstance(outcome, Failure):
                 for step in reversed(undo):
                     step()
                 return Refusal(position, outcome)
             applied.append(outcome)
         return applied
+
+    def accepts(self, ops: Sequence[Op]) -> bool:
+        """Whether a transaction of an operator would be applied now. It changes nothing."""
+        undo: list[Callable[[], object]] = []
+        outcomes = [self._apply(op, 0, 0, 0, undo) for op in ops]
+        for step in reversed(undo):
+            step()
+        return not any(isinstance(outcome, Failure) for outcome in outcomes)
+
+    def _apply(
+        self, op: Op, zxid: int, session_id: int, now_ms: int, undo: list[Callable[[], object]]
+    ) -> Applied | Failure:
+        match op:
+            case Create():
+                return self._create(op, zxid, session_id, now_ms, undo)
+            case SetData():
+                return self._set(op, zxid, now_ms, undo)
+            case Delete():
+                return self._delete(op, zxid, undo)
+            case Check():
+                return self._check(op)
 
     def _create(
         self, op: Create, zxid: int, session_id: int, now_ms: int, undo: list[Callable[[], object]]

@@ -18,8 +18,9 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from understudy.clusters.simulated.loop import current_process, resolve
-from understudy.clusters.simulated.zookeeper import Reply, SimulatedZooKeeper
+from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
 from understudy.clusters.simulated.zookeeper_connection import Link, ServerConnection
+from understudy.clusters.simulated.zookeeper_server import Reply
 from understudy.foundation.zk.client import (
     MAX_REQUEST_BYTES,
     Children,
@@ -55,34 +56,38 @@ class NodeZooKeeper:
     """Opens sessions for one node; implements `ZooKeeper`.
 
     Args:
-        node: the name of the node, whose link to the server is used.
+        node: the name of the node, whose links to the servers are used.
+        servers: the ids of the servers in its connect string; by default all.
         chroot: the prefix of every path, such as `/kafka`; the caller creates it.
     """
 
     def __init__(
         self,
-        server: SimulatedZooKeeper,
+        zookeeper: SimulatedZooKeeper,
         node: str,
         *,
         session_timeout_ms: int,
         connection_timeout_ms: int = 18_000,
         chroot: str = "",
+        servers: Sequence[int] = (),
     ) -> None:
-        self._server = server
-        self._link = server.link(node)
+        self._zookeeper = zookeeper
+        self._links = zookeeper.links(node, servers)
+        self._node = node
         self._session_timeout_ms = session_timeout_ms
         self._connection_timeout_ms = connection_timeout_ms
         self._chroot = chroot.rstrip("/")
 
     async def connect(self, listener: Listener) -> ZooKeeperClient:
-        session = SimulatedSession(self._server, self._link, listener, self._session_timeout_ms, self._chroot)
+        first = self._zookeeper.link(self._node)
+        session = SimulatedSession(first, self._links, listener, self._session_timeout_ms, self._chroot)
         try:
             async with asyncio.timeout(self._connection_timeout_ms / 1000):
                 await session.connected()
         except TimeoutError:
             session.abandon()
             raise ZooKeeperUnreachable(
-                f"the simulated ZooKeeper did not answer {self._link.node} within {self._connection_timeout_ms} ms"
+                f"the simulated ZooKeeper did not answer {self._node} within {self._connection_timeout_ms} ms"
             ) from None
         return session
 
@@ -96,14 +101,23 @@ class _ConnectionState(Enum):
 
 
 class SimulatedSession:
-    """One session, which begins to connect at once; implements `ZooKeeperClient`."""
+    """One session, which begins to connect at once; implements `ZooKeeperClient`.
+
+    It tries the servers of its connect string one after the other, in an order that it draws once.
+
+    Args:
+        link: the link to the first server of the ensemble, whose random source and whose hooks it uses.
+        links: the links to the servers of its connect string.
+    """
 
     def __init__(
-        self, server: SimulatedZooKeeper, link: Link, listener: Listener, session_timeout_ms: int, chroot: str
+        self, link: Link, links: Sequence[Link], listener: Listener, session_timeout_ms: int, chroot: str
     ) -> None:
-        self._server = server
-        self._loop = server.loop
+        self._loop = link.server.loop
         self._link = link
+        self._links = list(links)
+        if len(self._links) > 1:
+            link.random.shuffle(self._links)
         self._listener = listener
         self._chroot = chroot
         self._state = _ConnectionState.CONNECTING
@@ -139,7 +153,9 @@ class SimulatedSession:
                 self._data_watches[path] = None
 
         full = self._with_chroot(path)
-        return await self._request(lambda connection, reply: self._server.get(connection, full, watch, reply), answered)
+        return await self._request(
+            lambda connection, reply: connection.server.get(connection, full, watch, reply), answered
+        )
 
     async def exists(self, path: str, *, watch: bool = False) -> Stat | Failure:
         def answered(result: Stat | Failure) -> None:
@@ -148,7 +164,7 @@ class SimulatedSession:
 
         full = self._with_chroot(path)
         return await self._request(
-            lambda connection, reply: self._server.exists(connection, full, watch, reply), answered
+            lambda connection, reply: connection.server.exists(connection, full, watch, reply), answered
         )
 
     async def children(self, path: str, *, watch: bool = False) -> Children | Failure:
@@ -158,7 +174,7 @@ class SimulatedSession:
 
         full = self._with_chroot(path)
         return await self._request(
-            lambda connection, reply: self._server.children(connection, full, watch, reply), answered
+            lambda connection, reply: connection.server.children(connection, full, watch, reply), answered
         )
 
     async def get_many(self, paths: Sequence[str], *, watch: bool = False) -> list[ZNodeData | Failure]:
@@ -173,7 +189,7 @@ class SimulatedSession:
 
     async def _get_batch(self, full: list[str]) -> list[ZNodeData | Failure]:
         answer: list[ZNodeData | Failure] | Failure = await self._request(
-            lambda connection, reply: self._server.get_many(connection, full, reply)
+            lambda connection, reply: connection.server.get_many(connection, full, reply)
         )
         return [answer] * len(full) if isinstance(answer, Failure) else answer
 
@@ -194,7 +210,7 @@ class SimulatedSession:
             return Failure.TOO_LARGE
         full = [replace(op, path=self._with_chroot(op.path)) for op in ops]
         answer: MultiOk | MultiFailed | Failure = await self._request(
-            lambda connection, reply: self._server.multi(connection, full, reply)
+            lambda connection, reply: connection.server.multi(connection, full, reply)
         )
         if not self._chroot or not isinstance(answer, MultiOk):
             return answer
@@ -212,7 +228,9 @@ class SimulatedSession:
         if was_connected and connection is not None:
             closed = self._loop.create_future()
             self._pending[closed] = None
-            connection.send(functools.partial(self._server.close_session, connection, lambda: resolve(closed, None)))
+            connection.send(
+                functools.partial(connection.server.close_session, connection, lambda: resolve(closed, None))
+            )
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.session_timeout_ms / 1000):
                     await closed  # after that long the server has ended the session by itself
@@ -272,17 +290,19 @@ class SimulatedSession:
             return
         self._attempt += 1
         attempt = self._attempt
-        connection = self._server.open(self._link, current_process(), lambda: self._connection_lost(connection))
+        self._links.append(link := self._links.pop(0))
+        connection = link.open(current_process(), lambda: self._connection_lost(connection))
         self._connection = connection
         if connection is None:
             self._loop.call_later(self._backoff_s(), self._try_to_connect)
             return
         opened = connection
         opened.send(
-            lambda: self._server.attach(
+            lambda: opened.server.attach(
                 opened,
                 self._session_id,
                 self.session_timeout_ms,
+                self.last_zxid,
                 functools.partial(self._attached, opened),
                 self._expired,
                 self._watch_fired,
@@ -310,7 +330,7 @@ class SimulatedSession:
         if not first:
             watches = [[self._with_chroot(path) for path in table] for table in self._watch_tables()]
             if any(watches):
-                connection.send(functools.partial(self._server.set_watches, connection, self.last_zxid, *watches))
+                connection.send(functools.partial(connection.server.set_watches, connection, self.last_zxid, *watches))
             self._listener(SessionResumed())
         self._not_connecting.set()
 
@@ -334,7 +354,7 @@ class SimulatedSession:
                 self._connection_lost(self._connection)
             elif silence_ms >= self.session_timeout_ms / 6:
                 connection = self._connection
-                connection.send(functools.partial(self._server.ping, connection, self._pong_received))
+                connection.send(functools.partial(connection.server.ping, connection, self._pong_received))
         self._ping_timer = self._loop.call_later(self.session_timeout_ms / 6000, self._check_silence)
 
     def _pong_received(self) -> None:

@@ -1,4 +1,4 @@
-"""A connection between a node and the simulated ZooKeeper, and the link that it uses, with the faults of both."""
+"""A connection between a node and a server of the simulated ZooKeeper, and its link, with the faults of both."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, TypeAlias
 from understudy.clusters.simulated.loop import Process
 
 if TYPE_CHECKING:
-    from understudy.clusters.simulated.zookeeper import SimulatedZooKeeper
+    from understudy.clusters.simulated.zookeeper_server import ZooKeeperServer
 
 Deliver: TypeAlias = Callable[[], None]
 """Function of the client for a packet that reaches it."""
 
 
 class Link:
-    """The link between one node and the server, with the faults injected into it; all processes of the node use it."""
+    """The link between one node and one server, with the faults injected into it; all processes of the node use it."""
 
-    def __init__(self, node: str, *, latency_ms: float, random: random.Random) -> None:
+    def __init__(self, node: str, server: ZooKeeperServer, *, latency_ms: float, random: random.Random) -> None:
         self.node = node
+        self.server = server
         self.latency_ms = latency_ms
         self.random = random
         self.refusing = False
@@ -31,10 +32,17 @@ class Link:
         self.requests_held = False
         self.answers_held = False
         self.requests = 0
-        """Number of requests that the node has sent; `before_request` and `after_answer` are called with it."""
+        """Number of requests that the node has sent to any server; `before_request` and `after_answer` are called with
+        it. Only the link to the first server counts them."""
         self.before_request: Callable[[int], None] = lambda number: None
         self.after_answer: Callable[[int], None] = lambda number: None
         self.connections: list[ServerConnection] = []
+
+    def open(self, process: Process | None, ended: Deliver) -> ServerConnection | None:
+        """Open a connection to the server; None if it is refused."""
+        if self.refusing or not self.server.is_serving:
+            return None
+        return ServerConnection(self, process, ended)
 
     def delay_s(self) -> float:
         return self.latency_ms * (0.75 + 0.5 * self.random.random()) / 1000
@@ -43,18 +51,20 @@ class Link:
 class ServerConnection:
     """One TCP connection between a client and the server; it has the state of both ends."""
 
-    def __init__(self, server: SimulatedZooKeeper, link: Link, process: Process | None, ended: Deliver) -> None:
+    def __init__(self, link: Link, process: Process | None, ended: Deliver) -> None:
         self.link = link
+        self.server = link.server
         self.session: Session | None = None
         self.client_open = True
         self.server_open = True
-        self._server = server
-        self._loop = server.loop
+        self._loop = link.server.loop
         self._context = None if process is None else process.context
         self._ended = ended
         self._last_request_at = self._last_answer_at = 0.0
         self._in_flight = 0
         self._still_arriving = 0
+        self._is_writing = False
+        self._behind_write: deque[Callable[[], None]] = deque()
         self._held_requests: deque[Callable[[], None]] = deque()
         self._held_answers: deque[Deliver] = deque()
         link.connections.append(self)
@@ -75,19 +85,31 @@ class ServerConnection:
     def _transmit_request(self, serve: Callable[[], None]) -> None:
         self._last_request_at = max(self._last_request_at, self._loop.time() + self.link.delay_s())
         self._in_flight += 1
-        self._loop.call_at(self._last_request_at, self._arrive, serve, context=self._server.context)
+        self._loop.call_at(self._last_request_at, self._arrive, serve, context=self.server.context)
 
     def _arrive(self, serve: Callable[[], None]) -> None:
-        if self._server.waiting is not None:
-            self._server.waiting.append(lambda: self._arrive(serve))
+        if self.server.waiting is not None:
+            self.server.waiting.append(lambda: self._arrive(serve))
             return
         self._in_flight -= 1
-        if self.server_open:
+        if self._is_writing:
+            self._behind_write.append(serve)
+        elif self.server_open:
             serve()
         if not self.client_open:
             self._still_arriving -= 1
             if self._still_arriving <= 0:
                 self.close_at_server()
+
+    def begin_write(self) -> None:
+        """Let requests that arrive from now on wait until `end_write`: a session's requests take effect in order."""
+        self._is_writing = True
+
+    def end_write(self) -> None:
+        """Serve the requests that have waited, up to the next write."""
+        self._is_writing = False
+        while self._behind_write and self.server_open and not self._is_writing:
+            self._behind_write.popleft()()
 
     # ------------------------------------------------------------------ answers and watch notifications
 
@@ -101,7 +123,7 @@ class ServerConnection:
             self._transmit_answer(deliver, after_ms)
 
     def _transmit_answer(self, deliver: Deliver, after_ms: float) -> None:
-        after_ms += self._server.slow_ms
+        after_ms += self.server.slow_ms
         self._last_answer_at = max(self._last_answer_at, self._loop.time() + after_ms / 1000 + self.link.delay_s())
         self._loop.call_at(self._last_answer_at, self._deliver, deliver, context=self._context)
 
@@ -115,7 +137,7 @@ class ServerConnection:
         """Close the server's end. The client is notified after everything that was sent before."""
         if self.server_open:
             self.server_open = False
-            self._server.forget(self)
+            self.server.forget(self)
             self.answer(self._ended)
             self._forget_if_closed()
 
@@ -164,9 +186,8 @@ class ServerConnection:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """A session at the server."""
+    """A session, with its newest connection to any server."""
 
     session_id: int
     timeout_ms: int
-    expires_at_ms: float = 0.0
     connection: ServerConnection | None = None

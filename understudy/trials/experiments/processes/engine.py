@@ -8,7 +8,7 @@ from pathlib import Path
 from understudy.brokers.machine.real_world import EXPERIMENT_VARIABLE
 from understudy.clusters.processes import linux
 from understudy.clusters.processes.local_cluster import LocalCluster
-from understudy.clusters.processes.zookeeper_ensemble import MOST_SERVERS
+from understudy.clusters.zookeeper_servers import MOST_SERVERS
 from understudy.foundation.eventlog.records import RunDescribed
 from understudy.trials.experiments.each_broker import Brokers
 from understudy.trials.experiments.injecting import Undo
