@@ -35,7 +35,7 @@ from understudy.trials.experiments.language.actions import (
     RequestFault,
     StepClock,
 )
-from understudy.trials.experiments.link_actions import on_links, on_next_requests
+from understudy.trials.experiments.link_actions import cut_zookeeper, on_links, on_next_requests
 
 if TYPE_CHECKING:
     from understudy.clusters.processes.local_cluster import LocalCluster
@@ -116,7 +116,7 @@ class ActionsOnCluster(Protocol):
             case Counted():
                 return on_each(brokers, lambda each: self._damage(action, each))
             case OnZooKeeper():
-                return self._on_zookeeper(action)
+                return self._on_zookeeper(action, peers)
             case OnZnode() | OnTopic() | OnPartition():
                 self._operate(action, peers)
                 return None
@@ -339,7 +339,7 @@ class ActionsOnCluster(Protocol):
 
     # ------------------------------------------------------------------ ZooKeeper, operators and clients
 
-    def _on_zookeeper(self, action: OnZooKeeper) -> Undo | None:
+    def _on_zookeeper(self, action: OnZooKeeper, peers: Sequence[int]) -> Undo | None:
         cluster = self.cluster
         servers = cluster.zookeeper_servers(action.server.name)
         match action.name:
@@ -357,6 +357,9 @@ class ActionsOnCluster(Protocol):
             case "slow-zookeeper":
                 cluster.delay_zookeeper(action.by.ms, servers)
                 return lambda: cluster.delay_zookeeper(0.0, servers)
+            case "cut-zookeeper":
+                cut_zookeeper(cluster, action, servers, peers, begins=True)
+                return lambda: cut_zookeeper(cluster, action, servers, peers, begins=False)
         return None
 
     def _operate(self, action: OnZnode | OnTopic | OnPartition, peers: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ from understudy.clusters.request_rules import Effect
 from understudy.clusters.simulated.cluster import SimulatedCluster
 from understudy.trials.experiments.each_broker import Broker, Brokers, on_each, to_all
 from understudy.trials.experiments.injecting import CannotInject, Undo
-from understudy.trials.experiments.language.actions import Action, Links, RequestFault
+from understudy.trials.experiments.language.actions import Action, Links, OnZooKeeper, RequestFault
 
 if TYPE_CHECKING:
     from understudy.clusters.processes.local_cluster import LocalCluster
@@ -32,7 +32,7 @@ def on_links(
     cluster: LocalCluster | SimulatedCluster, action: Links, brokers: Brokers, peers: Sequence[int]
 ) -> Undo | None:
     """Do an action to the links of each broker with the others, and with ZooKeeper if it is named."""
-    others, servers = _others(brokers, peers), servers_among(cluster, action)
+    others, servers = _others(brokers, peers), _servers_among(cluster, action)
     if not others and action.name in ("delay", "throttle", "split"):
         raise CannotInject(_ALONE)
     if not others and not servers and action.name == "refuse":
@@ -73,7 +73,26 @@ def on_links(
     return on_each(brokers, lambda each: change(each, begins=True), lambda each: change(each, begins=False))
 
 
-def servers_among(cluster: LocalCluster | SimulatedCluster, action: Action) -> tuple[int, ...]:
+def cut_zookeeper(
+    cluster: LocalCluster | SimulatedCluster,
+    action: OnZooKeeper,
+    servers: Sequence[int],
+    brokers: Sequence[int],
+    *,
+    begins: bool,
+) -> None:
+    """Cut servers of ZooKeeper from the other servers that an action names, and from brokers; or end that."""
+    others = [server for server in _servers_among(cluster, action) if server not in servers]
+    for server in servers if others else ():
+        cluster.cut_zookeeper_server(server, others, begins)
+    for broker in brokers:
+        if begins:
+            cluster.cut_from_zookeeper(broker, servers=servers)
+        else:
+            cluster.heal_zookeeper(broker, servers)
+
+
+def _servers_among(cluster: LocalCluster | SimulatedCluster, action: Action) -> tuple[int, ...]:
     """Return the ids of the ZooKeeper servers among the peers of an action. Raises ClusterError."""
     named = [peer.name for peer in action.peers if peer.role == "zookeeper"]
     return tuple(dict.fromkeys(server for name in named for server in cluster.zookeeper_servers(name)))

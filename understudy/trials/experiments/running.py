@@ -97,7 +97,7 @@ def _check_actions(plan: FrozenPlan, engine: type[ExperimentEngine]) -> None:
     if servers > engine.most_zookeepers:
         raise CannotRun(
             f"the engine {engine.name} has one ZooKeeper server, and the experiment asks for {servers}; "
-            "run it with --engine real"
+            "run it with --engine sim or real"
         )
     missing = missing_actions(plan.experiment, engine.able)
     if missing:

@@ -301,7 +301,7 @@ def test_the_engines_can_do_as_many_kinds_as_they_promise() -> None:
     ends = {"heal", "resume", "start", "start-zookeeper"}
     kinds = {name for name, action in ACTIONS.items() if action.is_fault} - ends
     able = capabilities()
-    assert kinds - able["sim"] == {"limit-files", "cut-zookeeper"}
+    assert kinds - able["sim"] == {"limit-files"}
     assert kinds - able["real"] == {"lose-power", "skip-flushes"}
     assert len(kinds & able["sim"]) >= 40
     assert len(kinds & able["real"]) >= 30

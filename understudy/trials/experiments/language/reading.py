@@ -128,7 +128,7 @@ CLUSTER_KEYS: Final = (
     StepKey("brokers", integer(1, 100), "how many brokers, with ids from 1; by default 3"),
     StepKey("racks", list_of(NAME), "their racks in order, repeated if there are fewer"),
     StepKey("session", SPAN, "the ZooKeeper session timeout of the brokers; by default 3s"),
-    StepKey("zookeepers", integer(1, 7), "how many ZooKeeper servers; by default 1, several with engines: [real] only"),
+    StepKey("zookeepers", integer(1, 7), "how many ZooKeeper servers; by default 1, several without compose"),
     StepKey("topics", list_of(section(TOPIC_KEYS, Topic, "a topic")), "topics that exist before the steps"),
     StepKey(
         "set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "lines of server.properties", "settings"
@@ -282,8 +282,8 @@ def _inconsistencies(experiment: Experiment) -> list[Problem]:
 
 def _problems_of_ensemble(experiment: Experiment) -> Iterator[Problem]:
     cluster = experiment.cluster
-    if cluster.zookeepers > 1 and experiment.engines != ("real",):
-        words = f"zookeepers: {cluster.zookeepers} needs engines: [real]; the other engines have one server"
+    if cluster.zookeepers > 1 and "compose" in experiment.engines:
+        words = f"zookeepers: {cluster.zookeepers} cannot run with the engine compose, which has one server"
         yield Problem(cluster.line, words)
     for step in experiment.steps:
         for target in targets_of(step):

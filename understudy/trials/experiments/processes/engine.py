@@ -13,9 +13,8 @@ from understudy.foundation.eventlog.records import RunDescribed
 from understudy.trials.experiments.each_broker import Brokers
 from understudy.trials.experiments.injecting import Undo
 from understudy.trials.experiments.language.action_table import ACTIONS
-from understudy.trials.experiments.language.actions import Action, Counted, OnZooKeeper
+from understudy.trials.experiments.language.actions import Action, Counted
 from understudy.trials.experiments.language.frozen import FrozenPlan
-from understudy.trials.experiments.link_actions import servers_among
 from understudy.trials.experiments.live.live_engine import LiveEngine, properties_of
 
 
@@ -33,26 +32,7 @@ class ProcessEngine(LiveEngine):
         match action:
             case Counted(name="limit-files", count=int(count)):
                 return self._limit_files(brokers, count)
-            case OnZooKeeper(name="cut-zookeeper"):
-                return self._cut_zookeeper(action, peers)
         return super().do(action, brokers, peers)
-
-    def _cut_zookeeper(self, action: OnZooKeeper, brokers: Sequence[int]) -> Undo:
-        """Cut servers of the ensemble from other servers, and from brokers."""
-        cut = self.cluster.zookeeper_servers(action.server.name)
-        others = [server for server in servers_among(self.cluster, action) if server not in cut]
-
-        def change(is_cut: bool) -> None:
-            for server in cut if others else ():
-                self.cluster.cut_zookeeper_server(server, others, is_cut)
-            for broker in brokers:
-                if is_cut:
-                    self.cluster.cut_from_zookeeper(broker, servers=cut)
-                else:
-                    self.cluster.heal_zookeeper(broker, cut)
-
-        change(True)
-        return lambda: change(False)
 
     def _limit_files(self, brokers: Brokers, count: int) -> Undo:
         """Lower the soft limit, which an unprivileged process may raise again up to the hard one."""

@@ -86,7 +86,6 @@ def frozen_yaml(plan: FrozenPlan) -> str:
         "schema": SCHEMA,
         "name": experiment.name,
         "seed": plan.seed,
-        **({"engines": list(experiment.engines)} if cluster.zookeepers > 1 else {}),
         "cluster": {
             "brokers": cluster.brokers,
             **({"racks": list(cluster.racks)} if cluster.racks else {}),

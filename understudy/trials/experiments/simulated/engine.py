@@ -7,6 +7,7 @@ from pathlib import Path
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.simulated.cluster import SimulatedCluster
+from understudy.clusters.zookeeper_servers import MOST_SERVERS
 from understudy.foundation.eventlog.records import Envelope, RunDescribed
 from understudy.history.reading.lines import decode_record
 from understudy.trials.experiments.engine import RunData
@@ -25,7 +26,8 @@ class SimulatedEngine(SimulatedActions, Performing):
     cluster: SimulatedCluster
     machines: SimulatedMachines
     name = "sim"
-    able = frozenset(ACTIONS) - {"limit-files", "cut-zookeeper"}
+    able = frozenset(ACTIONS) - {"limit-files"}
+    most_zookeepers = MOST_SERVERS
 
     def __init__(self, plan: FrozenPlan, folder: Path) -> None:
         experiment = plan.experiment
@@ -35,6 +37,7 @@ class SimulatedEngine(SimulatedActions, Performing):
         cluster = SimulatedCluster(
             plan.seed,
             brokers=count,
+            zookeepers=experiment.cluster.zookeepers,
             racks=[racks[number % len(racks)] for number in range(count)] if racks else None,
             settings={
                 "zookeeper.session.timeout.ms": str(plan.session_ms),

@@ -94,7 +94,11 @@ def test_series_of_invariants() -> None:
         ("steps: []\ncluster: {brokers: 0}\n", 4, "0 is no whole number from 1"),
         ("steps: []\ncluster: {topics: [{name: a/b}]}\n", 4, "'a/b' is no name"),
         ("steps: []\ncluster: {topics: [{name: a, assignment: [9]}]}\n", 4, "no broker 9"),
-        ("steps: []\ncluster: {zookeepers: 3}\n", 4, "zookeepers: 3 needs engines: [real]"),
+        (
+            "steps: []\nengines: [sim, compose]\ncluster: {zookeepers: 3}\n",
+            5,
+            "zookeepers: 3 cannot run with the engine compose, which has one server",
+        ),
         ("steps: []\ncluster: {zookeepers: 9}\n", 4, "9 is no whole number from 1 to 7"),
         ("steps:\n  - {stop-zookeeper: zookeeper(2)}\n", 4, "there is no ZooKeeper server 2: cluster.zookeepers is 1"),
         ("steps:\n  - {cut: 1, from: zookeeper(7)}\n", 4, "there is no ZooKeeper server 7"),
@@ -149,7 +153,7 @@ def test_the_frozen_plan_is_a_file_that_draws_nothing() -> None:
 
 
 def test_the_frozen_plan_of_an_ensemble_can_be_run_again() -> None:
-    text = "engines: [real]\ncluster: {zookeepers: 3}\nsteps:\n  - {at: 1s, stop-zookeeper: zookeeper(leader)}\n"
+    text = "cluster: {zookeepers: 3}\nsteps:\n  - {at: 1s, stop-zookeeper: zookeeper(leader)}\n"
     plan = freeze(read(text), 7)
     assert "3 ZooKeeper servers" in "\n".join(explain(plan, {}))
     again = freeze(read_experiment(frozen_yaml(plan), "frozen.yaml"))

@@ -52,9 +52,10 @@ def test_the_verdict_is_that_of_the_simulator(name: str, tmp_path: Path) -> None
     assert [step.brokers != () for step in real.steps] == [step.brokers != () for step in simulated.steps]
 
 
-def test_a_rack_is_cut_off_with_one_server_of_the_zookeeper_ensemble(tmp_path: Path) -> None:
-    """Only processes have an ensemble. The broker in the rack loses its session, and registers again."""
-    verdict = on("real", "cut-off-rack", tmp_path)
+@pytest.mark.parametrize("engine", ["sim", "real"])
+def test_a_rack_is_cut_off_with_one_server_of_the_zookeeper_ensemble(engine: str, tmp_path: Path) -> None:
+    """The broker in the rack loses its session, and registers again."""
+    verdict = on(engine, "cut-off-rack", tmp_path)
     assert verdict.status is Status.HELD, verdict.why
     faults = [each.data for each in read([tmp_path]).records if isinstance(each.data, FaultInjected)]
     targets = [each.target for each in faults if each.fault == "cut"]
@@ -65,12 +66,12 @@ def test_a_rack_is_cut_off_with_one_server_of_the_zookeeper_ensemble(tmp_path: P
     assert verdict.clients.acknowledged > 0
 
 
-def test_an_ensemble_is_refused_by_the_engines_that_have_one_server(tmp_path: Path) -> None:
+def test_an_ensemble_is_refused_by_the_engine_that_has_one_server(tmp_path: Path) -> None:
     plan = freeze(read_experiment_file(find("ensemble-leader")))
     with pytest.raises(
-        CannotRun, match="the engine sim has one ZooKeeper server, and the experiment asks for 3; run it"
+        CannotRun, match="the engine compose has one ZooKeeper server, and the experiment asks for 3; run it"
     ):
-        run_experiment(plan, ENGINES["sim"], tmp_path / "run", command="again")
+        run_experiment(plan, ENGINES["compose"], tmp_path / "run", command="again")
     assert not (tmp_path / "run").exists()
 
 
