@@ -42,7 +42,7 @@ ORDERS: dict[str, Any] = {"topic": "orders", "topic_id": "id", "partition": 0}
 GROUP: dict[str, Any] = {"group": "readers", "partition": 7}
 NAME = re.compile(
     r"znode:/\S+|(session|process|metadata|fence|queue):\S+|(replica|high-watermark):broker-\d+:\S+-\d+|isr:\S+-\d+"
-    r"|(request|link):broker-\d+:\S+|group:broker-\d+:\S+|member:\S+:\S+|client:\S+"
+    r"|(request|link):(broker|zookeeper)-\d+:\S+|group:broker-\d+:\S+|member:\S+:\S+|client:\S+"
 )
 
 BROKEN_WORDS = """() => {
@@ -93,6 +93,8 @@ def a_run() -> Logs:
     offsets = (GroupOffset("orders", 0, 1),)
     logs.at(9007, "broker-2", OffsetsCommitted(**GROUP, generation=3, appended_at=1, offsets=offsets))
     logs.at(9008, "testbed", FaultInjected(fault="cut", target="broker-2 -> broker-3"))
+    logs.at(9008, "testbed", FaultInjected(fault="cut", target="broker-1 -> zookeeper-2, zookeeper-3"))
+    logs.at(9008, "testbed", FaultInjected(fault="cut", target="zookeeper-3 -> zookeeper-1, zookeeper-2"))
     sent = RequestSent(to=3, api="UpdateMetadata", api_version=8, client_id="2", correlation_id=9, controller_epoch=2)
     logs.at(9009, "broker-2", sent)
     logs.at(9010, "broker-3", FenceHit(fence="broker.controller-epoch", what="LeaderAndIsr", offered=1, known=2))
@@ -133,6 +135,8 @@ def opened(page: Page, file: Path) -> Page:
         ("group:broker-2:readers", "Stable, generation 3, 1 member; committed offset of orders-0: 1"),
         ("member:readers:alice", "its leader, is assigned orders-0"),
         ("link:broker-2:broker-3", "cut"),
+        ("link:zookeeper-3:zookeeper-2", "connection between ZooKeeper's servers 3 and 2: cut"),
+        ("link:broker-1:zookeeper-2", "broker 1: ZooKeeper's servers 2, 3: cut"),
         ("request:broker-2:broker-3", "UpdateMetadata from broker 2 to broker 3, controller epoch 2"),
         ("fence:broker-3", "refuses LeaderAndIsr: offered 1, known 2"),
     ],
@@ -142,6 +146,20 @@ def test_each_part_explains_itself(opened: Page, part: str, text: str) -> None:
     expect(found).to_be_visible()
     words = found.get_attribute("title") or found.get_attribute("aria-label") or ""
     assert re.search(text, words), words
+
+
+def test_cuts_of_zookeepers_servers_are_drawn_until_they_end(page: Page, tmp_path: Path) -> None:
+    logs = a_run()
+    target = "zookeeper-3 -> zookeeper-1, zookeeper-2"
+    logs.at(9020, "testbed", FaultInjected(fault="heal", target=target))
+    for name, lines in logs.lines.items():
+        (tmp_path / name).write_bytes(b"".join(lines))
+    file = tmp_path / "page.html"
+    file.write_text(page_of([tmp_path]), encoding="utf-8")
+    open_at_end(page, file.as_uri())
+    expect(page.locator("#server-links")).to_be_hidden()
+    press(page, "ArrowLeft")
+    expect(page.locator("#server-links .chip")).to_have_text(["server 3 ✕ 1", "server 3 ✕ 2"])
 
 
 def test_parts_have_the_names_that_lessons_use(opened: Page) -> None:

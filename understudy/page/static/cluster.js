@@ -3,7 +3,7 @@
 import { byId, explain, h, keyed, setAttribute, setPhrase, setText, wholePhrase } from "#dom";
 import { DATA, NODE, TYPE, answerText, epochOf, isRoutineFence } from "#catalogue";
 import { IN_DOUBT } from "#completeness";
-import { WiresView } from "#wires";
+import { WiresView, serverNumber } from "#wires";
 import { count, duration, epochClass, nodeName } from "#words";
 
 const RECENT = 40;
@@ -115,6 +115,7 @@ export class ClusterView {
       setAttribute(chip, "title", `broker ${id}: broker epoch ${registration.epoch ?? "not recorded"}`);
     }
     setAttribute(byId("znode-none"), "hidden", ids.length > 0);
+    drawServerLinks(state);
   }
 
   _column(name) {
@@ -327,6 +328,24 @@ function role(node, mark) {
 function beliefs(node) {
   const { metadata_controller: controller, metadata_epoch: epoch } = node;
   return `«metadata: »${controller < 0 ? "no controller" : `♛\u00a0${controller}, epoch\u00a0${epoch}`}`;
+}
+
+/** Draw a chip for each two servers of ZooKeeper whose link has a fault. */
+function drawServerLinks(state) {
+  const faults = new Map();
+  for (const [link, fault] of state.links) {
+    const ends = link.split(" -> ");
+    const numbers = ends.map(serverNumber);
+    if (!numbers.includes(null)) faults.set(`link:${ends.join(":")}`, { numbers, fault });
+  }
+  const list = byId("server-links");
+  const chips = keyed(list, [...faults.keys()], (part) => h("li.chip", { "data-part": part, tabindex: 0 }));
+  for (const [part, chip] of chips) {
+    const { numbers, fault } = faults.get(part);
+    setText(chip, `server ${numbers.join(" ✕ ")}`);
+    setAttribute(chip, "title", `connection between ZooKeeper's servers ${numbers.join(" and ")}: ${fault}`);
+  }
+  setAttribute(list, "hidden", faults.size === 0);
 }
 
 /** How many partitions of its metadata cache are behind ZooKeeper. */

@@ -11,6 +11,7 @@ const LEAST_LANE = 7;
 const LABEL = 5;
 const ARROW = " -> ";
 const ZOOKEEPER = "zookeeper";
+const SERVER = /^zookeeper-(\d+)$/;
 const ALL = "all";
 
 /** Draws lines over the columns of `ClusterView`; `player` has the speed. */
@@ -58,20 +59,38 @@ function sessions(state, nodes, places, zookeeper) {
         drawn.set(`c${name}`, { path: path(6), kind });
       }
     }
-    for (const target of [ZOOKEEPER, ALL]) {
-      const fault = state.links.get(`${name}${ARROW}${target}`) ?? state.links.get(`${target}${ARROW}${name}`);
-      if (fault !== undefined) {
-        const where = target === ALL ? "all its connections" : "its connection to ZooKeeper";
-        drawn.set(`x${name}${target}`, {
-          part: `link:${name}:${target}`, kind: "link cut", title: `${nodeName(name)}: ${where}: ${fault}`,
-          path: path(0), at: [(end + column.x) / 2, (zookeeper.bottom + column.top) / 2],
-          label: target === ALL ? "all links" : fault, sign: "✕",
-        });
-        break;
-      }
+    const found = faultOfSession(state, name);
+    if (found !== null) {
+      const { target, what, fault, label } = found;
+      drawn.set(`x${name}${target}`, {
+        part: `link:${name}:${target}`, kind: "link cut", title: `${nodeName(name)}: ${what}: ${fault}`,
+        path: path(0), at: [(end + column.x) / 2, (zookeeper.bottom + column.top) / 2], label, sign: "✕",
+      });
     }
   }
   return drawn;
+}
+
+/** The fault of a broker's links to ZooKeeper, to some of its servers, or of all its links; null if there is none. */
+function faultOfSession(state, name) {
+  const { links } = state;
+  const faultTo = (target) => links.get(`${name}${ARROW}${target}`) ?? links.get(`${target}${ARROW}${name}`);
+  for (const [target, what] of [[ZOOKEEPER, "its connection to ZooKeeper"], [ALL, "all its connections"]]) {
+    const fault = faultTo(target);
+    if (fault !== undefined) return { target, what, fault, label: target === ALL ? "all links" : fault };
+  }
+  const servers = [...links.keys()].map((link) => link.split(ARROW))
+    .filter(([from, to]) => from === name && serverNumber(to) !== null).map(([, to]) => to);
+  if (servers.length === 0) return null;
+  const numbers = servers.map(serverNumber).join(", ");
+  const [target] = servers;
+  const fault = faultTo(target);
+  return { target, what: `ZooKeeper's servers ${numbers}`, fault, label: numbers };
+}
+
+/** The number of a server of an ensemble, from its name; null if it is the name of something else. */
+export function serverNumber(name) {
+  return SERVER.exec(name)?.[1] ?? null;
 }
 
 /** The lanes of the row of requests: what has the same sender, API and epoch shares one, as has each cut link. */
