@@ -210,3 +210,19 @@ def test_logs_are_truncated_at_the_end_of_a_leader_epoch_and_diverge_at_high_wat
     assert one.numbers["lost.step-4"] == one.numbers["violations"] == 0
     assert other.numbers["lost.step-4"] == record_at("truncation", "acknowledged").last_offset + 1 - there.to_offset
     assert other.numbers["violations"] > 0
+
+
+def test_the_data_centre_with_most_zookeeper_servers_goes_on() -> None:
+    proposed, led = record_at("two-data-centres", "proposed"), record_at("two-data-centres", "led")
+    assert proposed.isr == (4, 5)
+    assert record_at("two-data-centres", "elected").broker_id in (1, 2)
+    assert led.partitions[0].isr == (1, 2)
+    assert record_at("two-data-centres", "continued").broker == "broker-1"
+    assert record_at("two-data-centres", "truncated").to_offset == record_at("two-data-centres", "continued").offset
+    shrunk = record_at("two-data-centres", "shrunk-there").partitions[0]
+    assert (shrunk.leader, shrunk.isr) == (4, (4, 5))
+    assert record_at("two-data-centres", "continued-there").broker == "broker-4"
+    one, other = shown("two-data-centres").prepared.sides
+    assert one.numbers["controllers"] == other.numbers["controllers"] + 1
+    for side in (one, other):
+        assert side.numbers["lost"] == side.numbers["violations"] == 0
