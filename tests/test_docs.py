@@ -113,8 +113,8 @@ _ID = re.compile(r"(?<![\w+-])[A-Z]{1,4}-?\d+[a-z]?(?![\w-])")
 _DEFINITION = re.compile(r"\*\*([A-Z]{1,4}-?\d+[a-z]?)\*\*(?=(.*(?:\n  .+)*))")
 _COMMENTED_ID = re.compile(rf"#.*{_ID.pattern}")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-_NO_IDS = re.compile(r"(?:KIP|ISO|UTF|CRC|SHA)-\d+|IV\d|(?:A|E|N|TID|BLE|SIM|PERF|RUF)\d{3}|HTTP\d|ISO8601")
-"""Names that look like ids of ours: a proposal of Kafka's, an encoding, a rule of ruff's."""
+_NO_IDS = re.compile(r"(?:KIP|ISO|UTF|CRC|SHA)-\d+|IV\d|(?:A|E|N|TID|BLE|SIM|PERF|RUF)\d{3}|HTTP\d|S3|ISO8601")
+"""Names that look like ids of ours: a proposal of Kafka's, an encoding, a store, a rule of ruff's."""
 
 
 def definitions() -> dict[str, str]:

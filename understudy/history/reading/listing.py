@@ -67,7 +67,7 @@ class LogListing:
         return sum(map(len, self.names.values()))
 
     def paths(self) -> list[StoragePath]:
-        """Return the paths of the files, sorted; files of this machine come before those of URLs."""
+        """Return the paths of the files, sorted; files of this machine first, then URLs."""
         found = [storage_path(folder + name) for folder, own in self.names.items() for name in own]
         here = sorted(path for path in found if isinstance(path, Path))
         return [*here, *sorted(path for path in found if isinstance(path, UrlPath))]

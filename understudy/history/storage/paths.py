@@ -36,7 +36,7 @@ _PATTERN: Final = re.compile(r"[*?\[]")
 
 
 class UnknownScheme(ValueError):
-    """A URL has a scheme that is not read, or names no place. The message names it and what is expected."""
+    """A URL has a scheme that is not read, or names no place. The message names the URL and the expected form."""
 
 
 class StoreFailed(OSError):
