@@ -61,6 +61,10 @@ SHARES = {
     ),
     "handovers": Share(4, 10, "a controller of each kind ends in each of two ways"),
     "kraft-clusters": Share(0, 4, "samples of two such clusters are held against what Kafka printed of them"),
+    "kafka-sweeps": Share(0, 3, "usual tests sweep clusters that are no processes, and import Kafka's logs"),
+    "stored-versions": Share(
+        0, 1, "a lake in a bucket is written, changed and read in each run; versions are tested on this machine"
+    ),
 }
 
 

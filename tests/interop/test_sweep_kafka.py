@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.interop.conftest import TIMEOUT_S, skip_or_fail
+from tests.shares import only_nightly
 from understudy.cli.check import check_run_folder
 from understudy.cli.main import main
 from understudy.clusters.processes.kafka_jars import NEWEST_VERSION, VERSION, NotFetched, kafka_libs_of
@@ -21,7 +22,12 @@ from understudy.foundation.eventlog.records import FaultInjected, StepReached
 from understudy.history.metrics.metrics import measure
 from understudy.history.reading.reader import read
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(TIMEOUT_S), pytest.mark.xdist_group("sweep-kafka")]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.timeout(TIMEOUT_S),
+    pytest.mark.xdist_group("sweep-kafka"),
+    only_nightly("kafka-sweeps"),
+]
 
 RESOLUTION_MS = 1.0
 """The resolution of a log line and of a transaction."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +15,7 @@ from understudy.history.storage.paths import StoragePath, UrlPath, spark_url
 from understudy.spark.ddl import ddl
 from understudy.spark.failures import spark_errors
 
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _CANNOT_READ = (
     "Spark cannot read the files of {}; it needs Hadoop's connector for this store on its class path, for S3 "
     "`--packages org.apache.hadoop:hadoop-aws:VERSION`; without one, `understudy.lake.Lake` reads its tables as Arrow"
@@ -26,7 +27,8 @@ def read_lake(
 ) -> DataFrame:
     """Return a table of metrics, for example `failovers`, or of a record type, for example `RequestSent`.
 
-    The DataFrame reads one version of the lake. Its files have to be on a path that every worker sees, or in a store
+    The DataFrame reads one version of the lake: with Delta Lake if the session has it, else the files of the table.
+    These have to be on a path that every worker sees, or in a store
     for which Spark has a connector, such as hadoop-aws for S3.
 
     Args:
@@ -40,10 +42,18 @@ def read_lake(
     """
     opened = Lake(lake, version)
     schema = opened.schema(name)
-    files = opened.files(*opened.folder(name).split("/"))
+    folder = opened.folder(name)
     left_out = opened.left_out(name, incomplete=incomplete)
-    rows = _counted(spark, opened, files, schema)
-    return _without(rows.drop(INGEST.name), left_out)
+    if has_delta(spark) and (number := opened.table_version(folder)) is not None:
+        rows = _by_delta(spark, opened, folder, number, schema)
+    else:
+        rows = _by_files(spark, opened, opened.files(*folder.split("/")), schema)
+    return _without(_counted(rows, opened).drop(INGEST.name), left_out)
+
+
+def has_delta(spark: SparkSession) -> bool:
+    """Return whether a session has Delta Lake (delta-spark), by its extensions."""
+    return _DELTA_EXTENSION in (spark.conf.get("spark.sql.extensions", "") or "")
 
 
 def read_records(
@@ -67,20 +77,38 @@ def read_records(
         return spark.createDataFrame([], f"{ddl(schema)}, `type` STRING")
     # A file has the records of one type, in the folder of its name.
     folder = "element_at(split(_metadata.file_path, '/'), -2) AS type"
-    rows = _counted(spark, opened, files, schema, folder)
-    return _without(rows.drop(INGEST.name), left_out)
+    rows = _by_files(spark, opened, files, schema, folder)
+    return _without(_counted(rows, opened).drop(INGEST.name), left_out)
 
 
-def _counted(spark: SparkSession, lake: Lake, files: Sequence[StoragePath], schema: pa.Schema, *more: str) -> DataFrame:
-    """Return the rows of files that count, with `ingest` and more columns."""
+def _by_delta(spark: SparkSession, lake: Lake, folder: str, version: int, schema: pa.Schema) -> DataFrame:
+    """Return a version of a table as Delta Lake reads it, which skips files by their statistics."""
+    with _store_errors(spark, lake):
+        rows = spark.read.format("delta").option("versionAsOf", version).load(spark_url(lake.path / folder))
+    # Rows of an older version may lack columns, and fields of columns.
+    return rows.to(spark.createDataFrame([], ddl(schema.append(INGEST))).schema)
+
+
+def _by_files(
+    spark: SparkSession, lake: Lake, files: Sequence[StoragePath], schema: pa.Schema, *more: str
+) -> DataFrame:
+    """Return the rows of files, with `ingest` and more columns, as any Spark reads them."""
     columns = ddl(schema.append(INGEST))
     if not files:
         return spark.createDataFrame([], columns)
-    with spark_errors(_CANNOT_READ.format(lake.path), spark) if isinstance(lake.path, UrlPath) else nullcontext():
-        rows = spark.read.schema(columns).parquet(*map(spark_url, files)).selectExpr("*", *more)
+    with _store_errors(spark, lake):
+        return spark.read.schema(columns).parquet(*map(spark_url, files)).selectExpr("*", *more)
+
+
+def _store_errors(spark: SparkSession, lake: Lake) -> AbstractContextManager[None]:
+    return spark_errors(_CANNOT_READ.format(lake.path), spark) if isinstance(lake.path, UrlPath) else nullcontext()
+
+
+def _counted(rows: DataFrame, lake: Lake) -> DataFrame:
+    """Return the rows that count."""
     if not lake.uncounted:
         return rows
-    others = spark.createDataFrame(sorted(lake.uncounted), "run STRING, ingest STRING")
+    others = rows.sparkSession.createDataFrame(sorted(lake.uncounted), "run STRING, ingest STRING")
     return rows.join(others.hint("broadcast"), ["run", INGEST.name], "left_anti")
 
 

@@ -99,6 +99,10 @@ class Lake:
         folder = f"{kind}/{name}"
         return [self.path / folder / file.name for file in self._files(folder)]
 
+    def table_version(self, folder: str) -> int | None:
+        """Return the version of a table that this version of the lake has; None if the table has no rows."""
+        return self._runs.commit.tables.get(folder)
+
     def folder(self, name: str) -> str:
         """Return the kind and name of a table, for example `records/RequestSent`.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.shares import only_nightly
 from tests.understudy.history.lake.lakes import write_runs
 from tests.understudy.history.storage.s3_server import Bucket
 from understudy.cli.main import main
@@ -119,6 +120,7 @@ def test_two_writers_at_once_lose_nothing(bucket: Bucket, stored: StoragePath) -
     assert list(Lake(url).runs) == sorted(group.run for group in groups)
 
 
+@only_nightly("stored-versions")
 def test_an_earlier_version_is_read_and_restored(bucket: Bucket, stored: StoragePath) -> None:
     url = storage_path(f"{bucket.url}/lake")
     groups = find_logs([stored])
