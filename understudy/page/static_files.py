@@ -30,6 +30,7 @@ _ICON: Final = re.compile(r'<link rel="icon" href="data:image/svg[^"]+">')
 _INLINE_SCRIPT: Final = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
 _RUN: Final = ('type="importmap"', 'type="module"')
 _IMPORT: Final = re.compile(r'^\s*(?:import|export|\}).*"#(\w+)";$', re.MULTILINE)
+_COMMENT: Final = re.compile(rb"^[ \t]*/\*\*.*?\*/\n", re.DOTALL | re.MULTILINE)
 _STYLE: Final = re.compile(r"<style[^>]*>(.*?)</style>", re.DOTALL)
 _STYLE_SHEET: Final = re.compile(
     r'<link rel="stylesheet" href="/static/(?P<name>[a-z0-9_]+\.css)"(?P<attributes>[^>/]*)/?>'
@@ -86,7 +87,9 @@ def page_in_one_file(data: str = "", name: str = INDEX, *, frames: Iterable[str]
         name: the HTML file in the folder of the page.
         frames: pages made by this function that it shows in frames. Its policy also applies in the frames.
     """
-    html = _with_import_map(lambda module: _data_url(_read(module)), name, _modules_of(_read(name).decode()))
+    html = _with_import_map(
+        lambda module: _data_url(_without_comments(_read(module))), name, _modules_of(_read(name).decode())
+    )
     html = _STYLE_SHEET.sub(lambda link: f"<style{link['attributes']}>{_read(link['name']).decode()}</style>", html)
     pages = (html, *frames)
     scripts = dict.fromkeys(each for page in pages for each in _script_hashes(page))
@@ -129,7 +132,9 @@ def linked_lesson_page(script_name: str, share: Share) -> str:
         share: called for the script and for each style sheet.
     """
     frame = page_in_one_file()
-    imports = _import_map(lambda module: _data_url(_read(module)), _modules_of(_read(LESSON).decode()))
+    imports = _import_map(
+        lambda module: _data_url(_without_comments(_read(module))), _modules_of(_read(LESSON).decode())
+    )
     text = "".join(
         f"document.currentScript.before(Object.assign(document.createElement('script'), {json.dumps(each)}));\n"
         for each in (
@@ -193,6 +198,11 @@ def _insert(html: str, text: str, *, before: str = "", after: str = "", inside: 
 
 def _read(name: str) -> bytes:
     return (FOLDER / name).read_bytes()
+
+
+def _without_comments(module: bytes) -> bytes:
+    """Return a module without the comments before its definitions, for a file with everything in it."""
+    return _COMMENT.sub(b"", module)
 
 
 def _data_url(module: bytes) -> str:

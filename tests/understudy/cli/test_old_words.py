@@ -78,6 +78,7 @@ READ = {
     "--zookeeper-log": "logs of ZooKeeper",
     "--lake": "a lake, which many commands add to",
     "--checkpoint": "what Spark notes for itself",
+    "--kafka-libs": "jars of Apache Kafka",
 }
 """The flags that take a folder which is not the one that the verb leaves."""
 

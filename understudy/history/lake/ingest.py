@@ -8,7 +8,6 @@ at the same time, also the same runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heapreplace
 from typing import NamedTuple, Protocol, TypeAlias
@@ -22,7 +21,7 @@ from understudy.history.lake.written import RunEntry
 from understudy.history.reading.file_marks import by_name, continues, same_content
 from understudy.history.reading.reader import find_files
 from understudy.history.report.runs import RunFiles, find_runs, joined
-from understudy.history.storage.paths import StoragePath, storage_path
+from understudy.history.storage.paths import StoragePath, UrlPath, results_of, storage_path
 
 IN_PROCESS_BYTES = 16 * 1024 * 1024
 """Maximum size of logs for which no Spark is started: some 50,000 records, which take less time than its start."""
@@ -97,11 +96,7 @@ class LogFiles(NamedTuple):
     @property
     def bytes(self) -> int:
         """The size of all files; a file that is gone meanwhile counts as 0."""
-        size = 0
-        for file in self.files:
-            with suppress(OSError):
-                size += file.stat().st_size
-        return size
+        return sum(results_of(_size, self.files, is_stored=any(isinstance(file, UrlPath) for file in self.files)))
 
     def runs(self) -> list[RunFiles]:
         """Return the runs of all files. A path without files, or a file that names no run, is a group without a run.
@@ -117,6 +112,13 @@ class LogFiles(NamedTuple):
                 "or `understudy import-kafka` leaves them"
             )
         return [*groups, *(RunFiles("", (path,), 0) for path in self.empty)]
+
+
+def _size(file: StoragePath) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def find_log_files(paths: Sequence[StoragePath]) -> LogFiles:

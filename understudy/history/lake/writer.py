@@ -32,7 +32,7 @@ from understudy.history.lake.runs_table import (
 )
 from understudy.history.lake.runs_to_parts import WrittenRun
 from understudy.history.lake.written import RunEntry, TableFile
-from understudy.history.storage.paths import StoragePath, UrlPath
+from understudy.history.storage.paths import StoragePath, UrlPath, results_of
 
 SMALL_FILE_BYTES = 2 * 1024 * 1024
 """Size below which files of a table are merged once there are `SMALL_FILES` of them."""
@@ -332,12 +332,8 @@ def _check_has_files(wanted: Runs) -> None:
 
 
 def _for_each(lake: StoragePath, folders: Sequence[str], work: Callable[[str], T]) -> Iterator[T]:
-    """Yield the results of work on tables: side by side in a store, which takes its time for each request."""
-    if isinstance(lake, UrlPath):
-        from understudy.history.storage.filesystems import side_by_side  # noqa: PLC0415  only for a store
-
-        return side_by_side(work, folders)
-    return map(work, folders)
+    """Yield the results of work on tables, in their order."""
+    return results_of(work, folders, is_stored=isinstance(lake, UrlPath))
 
 
 def _claim(ingest: str) -> RunEntry:

@@ -10,10 +10,11 @@ slower. Spark reads the lines through `understudy.spark.source`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from io import BufferedReader
+from typing import BinaryIO, NamedTuple, cast
 
 import msgspec
 
@@ -49,7 +50,12 @@ from understudy.history.reading.order import Writer, in_order
 from understudy.history.reading.run_builder import RunBuilder, Take, taker_of_runs
 from understudy.history.reading.run_records import RunRecords, SequenceDamage
 from understudy.history.reading.sequences import RecordSequence
-from understudy.history.storage.paths import StoragePath
+from understudy.history.storage.paths import StoragePath, UrlPath, results_of
+
+_FIRST_BYTES = 64 * 1024
+"""Number of bytes that are requested for the first line of a file."""
+_FILES_AHEAD = 8
+"""Number of files of a store that are in memory at a time, each with its first bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +212,7 @@ def _first_lines(files: Iterable[StoragePath]) -> tuple[dict[str, int], set[str]
     signs: dict[str, ClockSigns] = {}
     for file in files:
         try:
-            with file.open("rb") as stream:
+            with file.open("rb", buffering=_FIRST_BYTES) as stream:
                 header = decode_header(stream.readline(MAX_LINE_BYTES + 2))
         except (msgspec.MsgspecError, OSError):
             continue
@@ -222,6 +228,22 @@ def find_files(paths: Iterable[StoragePath]) -> FoundFiles:
     """Return the event-log files at or below `paths`; see `list_files`, which takes less memory for many files."""
     listing = list_files(paths)
     return FoundFiles(tuple(listing.paths()), listing.findings)
+
+
+def _opened(files: Sequence[StoragePath]) -> Iterator[tuple[StoragePath, BinaryIO | OSError]]:
+    """Yield each file, opened, or the error; the next files of a store are opened and requested ahead."""
+
+    def opened(file: StoragePath) -> tuple[StoragePath, BinaryIO | OSError]:
+        try:
+            stream = file.open("rb")
+            if isinstance(file, UrlPath):
+                cast("BufferedReader", stream).peek(1)
+        except OSError as error:
+            return file, error
+        return file, stream
+
+    is_stored = any(isinstance(file, UrlPath) for file in files)
+    return results_of(opened, files, is_stored=is_stored, at_once=_FILES_AHEAD)
 
 
 # ------------------------------------------------------------------ lines
@@ -290,9 +312,11 @@ class LogReader:
         self._incarnations: dict[Writer, _Incarnation] = {}
 
     def add_files(self, files: Iterable[StoragePath]) -> None:
-        for file in sorted(files, key=str):
+        for file, stream in _opened(sorted(files, key=str)):
             try:
-                with file.open("rb") as stream:
+                if isinstance(stream, OSError):
+                    raise stream
+                with stream:
                     lines = iter(partial(stream.readline, MAX_LINE_BYTES + 2), b"")
                     self.add(str(file), lines, partial(rest_of_line, stream))
             except OSError as error:

@@ -13,7 +13,7 @@ from understudy.history.reading.file_marks import by_name, continues, mark
 from understudy.history.reading.findings import LogFinding
 from understudy.history.reading.lines import MAX_LINE_BYTES, decode_header
 from understudy.history.reading.listing import LogListing, absolute, list_files
-from understudy.history.storage.paths import StoragePath, UrlPath, is_url, storage_path
+from understudy.history.storage.paths import StoragePath, UrlPath, is_url, results_of, storage_path
 
 TASK_BYTES = 16 * 1024 * 1024
 """Size of the tasks into which runs are packed, some 50,000 records: a task then outlasts its start in Spark."""
@@ -136,11 +136,7 @@ def _runs_in(listing: LogListing) -> FoundRuns:
 def _runs_of_files(listing: LogListing) -> Iterator[tuple[str, int]]:
     """Yield the run and the size of each file of a listing."""
     files = (folder + name for folder, names in listing.names.items() for name in names)
-    if any(map(is_url, listing.names)):
-        from understudy.history.storage.filesystems import side_by_side  # noqa: PLC0415  the extra `spark`
-
-        return side_by_side(run_of, files)
-    return map(run_of, files)
+    return results_of(run_of, files, is_stored=any(map(is_url, listing.names)))
 
 
 def conflicting_files(group: RunFiles) -> tuple[str, ...]:

@@ -20,13 +20,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow.fs as pafs
 
-from understudy.history.storage.paths import READ_BYTES, StoreFailed
+from understudy.history.storage.paths import AT_ONCE, READ_BYTES, StoreFailed
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-AT_ONCE: Final = 32
-"""Number of requests that are under way at a time: each is answered after some ten milliseconds."""
 
 _ATTEMPTS: Final = 5
 _SDK_ATTEMPTS: Final = 8
@@ -235,11 +232,11 @@ def _s3(bucket: str) -> pafs.FileSystem:
     )
 
 
-def side_by_side(work: Callable[[T], R], items: Iterable[T]) -> Generator[R]:
-    """Yield the results of work that waits for a store, in the order of the items; `AT_ONCE` of them are under way."""
+def side_by_side(work: Callable[[T], R], items: Iterable[T], at_once: int = AT_ONCE) -> Generator[R]:
+    """Yield the results of work that waits for a store, in the order of the items; `at_once` of them are under way."""
     left = iter(items)
-    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="understudy-storage") as threads:
-        under_way: deque[Future[R]] = deque(threads.submit(work, item) for item in islice(left, AT_ONCE))
+    with ThreadPoolExecutor(at_once, thread_name_prefix="understudy-storage") as threads:
+        under_way: deque[Future[R]] = deque(threads.submit(work, item) for item in islice(left, at_once))
         try:
             while under_way:
                 yield under_way.popleft().result()

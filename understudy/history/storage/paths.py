@@ -11,11 +11,11 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import total_ordering
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeAlias, TypeVar, cast
 from urllib.parse import unquote
 
 from understudy.extras import require
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 
     from understudy.history.storage.filesystems import Store
 
+T = TypeVar("T")
+R = TypeVar("R")
+
 SCHEMES: Final = ("s3", "s3a", "gs", "abfs", "abfss", "hdfs")
 """Schemes of URLs that are read and written, besides `file`."""
 
+AT_ONCE: Final = 32
+"""Number of requests that are under way at a time: each is answered after some ten milliseconds."""
 READ_BYTES: Final = 4 * 1024 * 1024
 """Size of one request when a file is read from its beginning to its end."""
 
@@ -152,8 +157,11 @@ class UrlPath:
         found = self.store.info(self._path, self)
         return found is not None and not found.is_folder
 
-    def open(self, mode: str = "rb") -> BinaryIO:
+    def open(self, mode: str = "rb", buffering: int = READ_BYTES) -> BinaryIO:
         """Open the file: `rb`, or `wb` and `xb` to write it as a whole. A file that is written is there once closed.
+
+        Args:
+            buffering: the size of one request in bytes.
 
         Raises:
             FileNotFoundError: there is none.
@@ -161,7 +169,7 @@ class UrlPath:
         """
         if mode != "rb":
             return cast("BinaryIO", self.store.create(self._path, self))
-        return cast("BinaryIO", io.BufferedReader(self.store.open(self._path, self), READ_BYTES))
+        return cast("BinaryIO", io.BufferedReader(self.store.open(self._path, self), buffering))
 
     def size_and_beginning(self, most: int) -> tuple[int, bytes]:
         """Return the size of the file and its first bytes. Raises as `open`."""
@@ -259,6 +267,21 @@ def storage_path(text: str | Path | UrlPath) -> StoragePath:
     if not authority and scheme != "hdfs":
         raise UnknownScheme(f"{text} names no bucket; expected for example {scheme}://BUCKET/FOLDER")
     return UrlPath(scheme, authority, "/".join(part for part in path.split("/") if part not in ("", ".")))
+
+
+def results_of(work: Callable[[T], R], items: Iterable[T], *, is_stored: bool, at_once: int = AT_ONCE) -> Iterator[R]:
+    """Yield the results of work on files, in the order of the items: one after the other on this machine.
+
+    Args:
+        is_stored: the files are in a store, which takes its time for each request, so that they are worked on side by
+            side, in threads.
+        at_once: the number of items that are worked on at a time.
+    """
+    if not is_stored:
+        return map(work, items)
+    from understudy.history.storage.filesystems import side_by_side  # noqa: PLC0415  the extra `spark`
+
+    return side_by_side(work, items, at_once)
 
 
 def parquet_file(path: StoragePath) -> pq.ParquetFile:

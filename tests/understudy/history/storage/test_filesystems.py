@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.understudy.history.storage.s3_server import Bucket
-from understudy.history.storage.filesystems import AT_ONCE, side_by_side
-from understudy.history.storage.paths import READ_BYTES, StoreFailed, UrlPath, storage_path
+from understudy.history.storage.filesystems import side_by_side
+from understudy.history.storage.paths import AT_ONCE, READ_BYTES, StoreFailed, UrlPath, storage_path
 
 LINES = b"".join(b"%d\n" % number for number in range(200_000))
 
