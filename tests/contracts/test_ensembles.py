@@ -87,6 +87,9 @@ async def test_a_server_without_a_majority_serves_nobody_until_it_is_healed(serv
 async def test_a_session_expires_if_its_client_reaches_only_a_server_without_a_majority(servers: Servers) -> None:
     alone, other = await servers.open(3), await servers.open(1, 2)
     assert await alone.zk.write(Create("/mine", ephemeral=True)) == Created("/mine")
+    async with asyncio.timeout(PATIENCE_S):
+        while await other.zk.exists("/mine") is Failure.NO_NODE:  # the server of the other client may be behind
+            await asyncio.sleep(0.01)
     await servers.cut(3)
     async with asyncio.timeout(PATIENCE_S):
         while await other.zk.exists("/mine") is not Failure.NO_NODE:
