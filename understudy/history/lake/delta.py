@@ -24,7 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from understudy.history.lake.errors import LakeBusy, LakeError
 from understudy.history.lake.layout import LOG, is_delta_table
 from understudy.history.lake.written import TableFile
-from understudy.history.storage.paths import StoragePath, storage_path
+from understudy.history.storage.paths import StoragePath, s3_endpoint, storage_path
 
 T = TypeVar("T")
 
@@ -256,7 +256,7 @@ def _errors(folder: StoragePath, done: str) -> Iterator[None]:
 
 def _options() -> dict[str, str] | None:
     """Return what deltalake needs for an S3 server without TLS besides the variables that it reads."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    endpoint = s3_endpoint() or ""
     return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"} if endpoint.startswith("http:") else None
 
 

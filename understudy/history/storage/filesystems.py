@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow.fs as pafs
 
-from understudy.history.storage.paths import AT_ONCE, READ_BYTES, StoreFailed
+from understudy.history.storage.paths import AT_ONCE, READ_BYTES, StoreFailed, s3_endpoint
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -217,7 +217,7 @@ def store_of(root: str) -> Store:
 
 
 def _s3(bucket: str) -> pafs.FileSystem:
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    endpoint = s3_endpoint()
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if region is None and endpoint is None:
         region = pafs.resolve_s3_region(bucket)

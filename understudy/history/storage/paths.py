@@ -125,9 +125,6 @@ class UrlPath:
         """Return this path: URLs are absolute."""
         return self
 
-    def as_uri(self) -> str:
-        return str(self)
-
     def as_spark_url(self) -> str:
         """Return the URL by which Hadoop's connectors have it: `s3a` for S3."""
         return str(UrlPath("s3a", self._authority, self._path)) if self._scheme == "s3" else str(self)
@@ -267,6 +264,11 @@ def storage_path(text: str | Path | UrlPath) -> StoragePath:
     if not authority and scheme != "hdfs":
         raise UnknownScheme(f"{text} names no bucket; expected for example {scheme}://BUCKET/FOLDER")
     return UrlPath(scheme, authority, "/".join(part for part in path.split("/") if part not in ("", ".")))
+
+
+def s3_endpoint() -> str | None:
+    """Return the URL of the S3 server if it is not Amazon's; deltalake and pyarrow do not find it in the same ways."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
 
 
 def results_of(work: Callable[[T], R], items: Iterable[T], *, is_stored: bool, at_once: int = AT_ONCE) -> Iterator[R]:
