@@ -19,10 +19,11 @@ from understudy.brokers.config.properties import format_properties
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
-from understudy.clusters.cluster import ClusterError, Unsettled, WaitTimedOut, no_holder
-from understudy.clusters.findings import Finding, FindingKind, findings, in_words
+from understudy.clusters.cluster import ClusterError, no_holder
+from understudy.clusters.findings import Finding, FindingKind, findings
 from understudy.clusters.java import JavaRuntime, choose_java
 from understudy.clusters.picture import ClusterPicture, PartitionPicture
+from understudy.clusters.processes import waiting
 from understudy.clusters.processes.apache_kafka import CONSOLE_LOGGING, CONSOLE_LOGGING_2, SMALL_JVM
 from understudy.clusters.processes.free_ports import free_ports
 from understudy.clusters.processes.processes import ChildProcess, ProcessDied
@@ -265,17 +266,7 @@ class KRaftCluster:
         Raises:
             Unsettled: such findings were left after `timeout_s`.
         """
-        left: tuple[Finding, ...] = ()
-
-        def has_settled() -> bool:
-            nonlocal left
-            left = tuple(self._unresolved())
-            return not left
-
-        try:
-            self.wait_until(has_settled, "the cluster has settled", timeout_s)
-        except WaitTimedOut as timed_out:
-            raise Unsettled(f"not settled: {in_words(left)}. {timed_out}") from None
+        waiting.settle(self.wait_until, self._unresolved, timeout_s)
 
     def _unresolved(self) -> Iterator[Finding]:
         """Yield what the live brokers must still correct, by the metadata of each of them."""
@@ -310,14 +301,12 @@ class KRaftCluster:
 
     def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = TIMEOUT_S) -> T:
         """Evaluate `condition` repeatedly until it is true, and return its value. See `Cluster.wait_until`."""
-        deadline = time.monotonic() + timeout_s
-        while not (found := condition()):
-            self.check()
-            if time.monotonic() > deadline:
-                logs = "\n".join(f"{process.name}:\n{process.log_tail(8)}" for process in self.processes.values())
-                raise WaitTimedOut(f"not within {timeout_s:g} s: {what}\n{logs}")
-            time.sleep(_POLL_S)
-        return found
+        return waiting.wait_until(
+            condition, what, timeout_s, poll_s=_POLL_S, check=self.check, situation=self._ends_of_logs
+        )
+
+    def _ends_of_logs(self) -> str:
+        return "".join(f"\n{process.name}:\n{process.log_tail(8)}" for process in self.processes.values())
 
     def wait_for_line(self, pattern: str, *nodes: int, count: int = 1) -> list[tuple[int, str]]:
         """Return the lines of some nodes, by default of all, that contain a pattern, with their nodes, once there are

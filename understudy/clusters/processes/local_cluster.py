@@ -25,11 +25,11 @@ from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.answers import AnswerHandle
 from understudy.clusters.clients.admin_client import AdminClient
 from understudy.clusters.clients.cluster_requests import NoBrokerAnswers
-from understudy.clusters.cluster import Cluster, ClusterError, Unsettled, WaitTimedOut, no_holder, no_such_broker
-from understudy.clusters.findings import Finding, Findings, findings, in_words
+from understudy.clusters.cluster import Cluster, ClusterError, no_holder, no_such_broker
+from understudy.clusters.findings import Findings, findings
 from understudy.clusters.java import JavaRuntime
 from understudy.clusters.picture import ClusterPicture
-from understudy.clusters.processes import run_folder
+from understudy.clusters.processes import run_folder, waiting
 from understudy.clusters.processes.apache_kafka import ApacheKafka, KafkaProcess
 from understudy.clusters.processes.broker_process import HOST, BrokerProcess
 from understudy.clusters.processes.cluster_view import NO_ANSWER, ClusterView, controller_if_known
@@ -330,13 +330,9 @@ class LocalCluster(LinkFaults):
 
     def wait_until(self, condition: Callable[[], T | None], what: str, timeout_s: float = START_TIMEOUT_S) -> T:
         """Evaluate `condition` repeatedly until it is true, and return its value. See `Cluster.wait_until`."""
-        deadline = time.monotonic() + timeout_s
-        while not (value := condition()):
-            self.check()
-            if time.monotonic() > deadline:
-                raise WaitTimedOut(f"not within {timeout_s:g} s: {what}. {self._situation()}")
-            time.sleep(_POLL_S)
-        return value
+        return waiting.wait_until(
+            condition, what, timeout_s, poll_s=_POLL_S, check=self.check, situation=lambda: f". {self._situation()}"
+        )
 
     def settle(self, *, timeout_s: float = SETTLE_TIMEOUT_S) -> None:
         """Wait until no finding is left that the live brokers must resolve.
@@ -344,17 +340,7 @@ class LocalCluster(LinkFaults):
         Raises:
             Unsettled: such findings were left after `timeout_s`.
         """
-        left: tuple[Finding, ...] = ()
-
-        def has_settled() -> bool:
-            nonlocal left
-            left = self.findings().unresolved
-            return not left
-
-        try:
-            self.wait_until(has_settled, "the cluster has settled", timeout_s)
-        except WaitTimedOut as timed_out:
-            raise Unsettled(f"not settled: {in_words(left)}. {timed_out}") from None
+        waiting.settle(self.wait_until, lambda: self.findings().unresolved, timeout_s)
 
     def check(self) -> None:
         """Raise ClusterError if a broker has ended without a fault."""

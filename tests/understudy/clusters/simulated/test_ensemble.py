@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
 
 import pytest
 
@@ -37,14 +36,6 @@ TICK_S = 0.5
 NOTICED_S = SYNC_LIMIT_MS / 1000 + TICK_S
 """Time after which a server has noticed that another one is silent."""
 ELECTED_S = ELECTION_MS[1] / 1000 + TICK_S
-
-
-@pytest.fixture
-def loop() -> Iterator[SimulatedLoop]:
-    loop = new_loop()
-    yield loop
-    loop.close()
-    assert loop.failures == []
 
 
 @pytest.fixture

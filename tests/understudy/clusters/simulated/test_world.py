@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -10,7 +9,7 @@ import pytest
 
 from understudy.brokers.world import World
 from understudy.clusters.simulated.clocks import EPOCH_MS
-from understudy.clusters.simulated.loop import Process, SimulatedLoop, new_loop
+from understudy.clusters.simulated.loop import Process, SimulatedLoop
 from understudy.clusters.simulated.network import SimulatedNetwork
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.simulated.world import Node
@@ -39,14 +38,6 @@ class NodeHarness:
     def process(self) -> Process:
         assert self.node.process is not None
         return self.node.process
-
-
-@pytest.fixture
-def loop() -> Iterator[SimulatedLoop]:
-    loop = new_loop()
-    yield loop
-    loop.close()
-    assert loop.failures == []
 
 
 @pytest.fixture

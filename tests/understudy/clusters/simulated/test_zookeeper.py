@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
 
 import pytest
 
 from understudy.checks.history import OpKind, tree_after
-from understudy.clusters.simulated.loop import SimulatedLoop, new_loop
+from understudy.clusters.simulated.loop import SimulatedLoop
 from understudy.clusters.simulated.zookeeper import LostAnswer, SimulatedZooKeeper
 from understudy.clusters.simulated.zookeeper_client import NodeZooKeeper
 from understudy.foundation.zk.client import (
@@ -35,14 +34,6 @@ from understudy.foundation.zk.client import (
 )
 
 TIMEOUT_MS = 6_000
-
-
-@pytest.fixture
-def loop() -> Iterator[SimulatedLoop]:
-    loop = new_loop()
-    yield loop
-    loop.close()
-    assert loop.failures == []
 
 
 @pytest.fixture
