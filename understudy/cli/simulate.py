@@ -8,7 +8,15 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from understudy.cli.arguments import BadInput, Failed, add_events_folder, claim_for_events, count, reported_as
+from understudy.cli.arguments import (
+    BadInput,
+    Failed,
+    add_events_folder,
+    claim_for_events,
+    count,
+    path_or_url,
+    reported_as,
+)
 from understudy.cli.fences import fences_off
 from understudy.cli.page_file import try_to_write_page
 from understudy.cli.progress import Progress
@@ -54,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--spark", metavar="URL", help="run --seeds in Spark at this master, for example local[*]")
     parser.add_argument(
         "--lake",
-        type=Path,
+        type=path_or_url,
         metavar="DIR",
         help="with --spark: keep a ledger of the seeds and the records of failed ones in this lake; skip seeds in it",
     )

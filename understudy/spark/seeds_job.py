@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from understudy.foundation.eventlog.fences import Switch
+from understudy.history.storage.paths import StoragePath
 from understudy.spark.distribution import contents, cores, distribute
 from understudy.spark.failures import spark_errors
 from understudy.spark.job_watch import described
@@ -27,14 +27,14 @@ def run_seeds(
     seeds: Sequence[int],
     seconds: int,
     *,
-    events: Path | None = None,
+    events: StoragePath | None = None,
     keep_all: bool = False,
     fences_off: tuple[Switch, ...] = (),
 ) -> Iterator[list[SeedOutcome]]:
     """Run seeds round by round, and yield the outcomes of each round.
 
     Args:
-        events: a folder that every worker sees, in which the event logs of failed seeds are left; None for none.
+        events: a folder or URL that every worker sees, for the event logs of failed seeds; None for none.
         keep_all: leave the event logs of all seeds.
         fences_off: fences and fixes to switch off.
 
@@ -57,7 +57,7 @@ def outcomes(
     seeds: Sequence[int],
     seconds: int,
     *,
-    events: Path | None = None,
+    events: StoragePath | None = None,
     keep_all: bool = False,
     fences_off: tuple[Switch, ...] = (),
 ) -> DataFrame:

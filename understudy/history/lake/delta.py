@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, convert_to_deltalake, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
@@ -108,6 +108,17 @@ def create_described_table(
         )  # fmt: skip
 
 
+def adopt_files(folder: StoragePath) -> None:
+    """Make a table of a folder of Parquet files, which it then has; nothing is copied.
+
+    Raises:
+        Changed: there is a table already.
+        LakeError: it cannot be written, or a file cannot be read.
+    """
+    with _creating(folder):
+        convert_to_deltalake(str(folder), storage_options=_options())
+
+
 def fit_schema(table: DeltaTable, schema: pa.Schema) -> None:
     """Give a table the columns, and the fields of columns, that it lacks.
 
@@ -145,6 +156,12 @@ def commit_files(table: DeltaTable, added: Sequence[TableFile], removed: Sequenc
         table.create_write_transaction(actions, "append", table.schema())
         table.update_incremental()
     return table.version()
+
+
+def append(table: DeltaTable, rows: pa.Table) -> None:
+    """Add rows to a table. Raises as `commit_files`."""
+    with _errors(_folder_of(table), "written"):
+        write_deltalake(table, rows, mode="append")
 
 
 def overwrite(table: DeltaTable, rows: pa.Table, metadata: Mapping[str, Any]) -> None:

@@ -154,6 +154,10 @@ class Store:
         with _errors(shown):
             self.files.delete_file(self.place(path))
 
+    def delete_folder(self, path: str, shown: object) -> None:
+        with _errors(shown):
+            self.files.delete_dir(self.place(path))
+
     def make_folder(self, path: str, shown: object) -> None:
         if self.files.type_name in ("s3", "gcs", "abfs"):
             return

@@ -190,6 +190,10 @@ class UrlPath:
 
     # ------------------------------------------------------------------ folders
 
+    def remove_folder(self) -> None:
+        """Delete the folder with all that is in it. Raises as `iterdir`."""
+        self.store.delete_folder(self._path, self)
+
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Make the folder if the store has folders that have to be made: object stores have none."""
         self.store.make_folder(self._path, self)
