@@ -30,27 +30,34 @@ SHARES = {
     "seeds": Share(40, 200, "the histories of `make seeds` and the ledger are other ones each time"),
     "crash-points": Share(1, 3, "of each three points of a procedure; the points of most procedures are the same"),
     "lake-crashes": Share(1, 3, "of three places at which a change of a lake may end; a killed process ends at five"),
-    "incomplete-logs": Share(2, 40, "each file of a run is removed, and dozens are cut at a place drawn by the seed"),
+    "incomplete-logs": Share(1, 40, "each file of a run is removed, and dozens are cut at a place drawn by the seed"),
     "hand-made-znodes": Share(100, 400, "ten seeds more are quick tests; each writes dozens of znodes of every kind"),
     "mutated-frames": Share(20_000, 100_000, "a frame of every message is mutated several times"),
     "durability-rounds": Share(9, 27, "each of three faults against each of three roles once"),
     "own-clocks": Share(3, 200, "each seed has thousands of times and dozens of figures to compare"),
     "clock-rounds": Share(3, 50, "each failover of a cluster is aligned by the same messages; more see rarer delays"),
     "compose-shapes": Share(2, 14, "one has old ZooKeeper's variables, one KRaft's; the rest differ in variables"),
-    "older-tools": Share(1, 4, "our own tools run all of these scripts on brokers of ours in each `make test-all`"),
+    "older-tools": Share(
+        0, 4, "the newest tools run all scripts; an older release sends older versions of the same requests"
+    ),
     "incomplete-runs": Share(1, 5, "each file of a seed loses one part; which part is drawn"),
     "example-programs": Share(1, 20, "each program fails over once; its own number of seeds is for its user"),
     "golden-seeds": Share(1, 3, "a seed changes the order of answers, which the first one and two have done already"),
-    "golden-processes": Share(5, 13, "`make interop` runs the others with Apache's tools, the simulator all of them"),
+    "golden-tools": Share(5, 9, "the others use the same tools, and the simulator runs all scenarios"),
+    "our-tools-with-kafka": Share(5, 18, "with brokers of ours they run all scripts, and so do Apache's tools"),
+    "golden-processes": Share(5, 13, "`make interop` runs others with Apache's tools, the simulator all of them"),
     "recordings": Share(2, 4, "Kafka 3.9.1 stays as it is; the recorder is checked by any of them"),
     "zookeeper-versions": Share(
         1, 3, "3.4 lacks most of what our brokers use; the contracts are tested with each version"
     ),
-    "lesson-steps": Share(14, 19, "the first fourteen show every kind of part; the simulator runs all lessons"),
+    "lesson-steps": Share(6, 19, "with the four that are made anew, these show every kind of part"),
     "lessons-made-anew": Share(4, 18, "most recorded ones are judged; these find their moments anew"),
     "lesson-sizes": Share(2, 4, "a small laptop and a phone have the least room; the others are between or larger"),
-    "folds": Share(8, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
+    "folds": Share(4, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
     "compaction-ends": Share(8, 24, "each seed ends thirty times within a compaction, in each of four settings"),
+    "faults-on-processes": Share(
+        3, 6, "the simulator has each fault; these are of a disk, of ZooKeeper and of a watch"
+    ),
     "experiments-on-processes": Share(1, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
     "client-examples": Share(1, 2, "kafka-python waits as librdkafka does; its own suite runs in `make interop`"),
     "spark-clusters": Share(
@@ -71,6 +78,15 @@ SHARES = {
 def only_nightly(search: str) -> pytest.MarkDecorator:
     """Mark a test of a search whose usual share is nothing: it is skipped unless NIGHTLY=1."""
     return pytest.mark.skipif(share_of(search) == 0, reason=f"`make nightly` runs it: {SHARES[search].reason}")
+
+
+def at_night(reason: str) -> pytest.MarkDecorator:
+    """Mark a test that repeats at a higher price what tests of each usual run see: it is skipped unless NIGHTLY=1.
+
+    Args:
+        reason: what these tests are.
+    """
+    return pytest.mark.skipif(os.environ.get("NIGHTLY") != "1", reason=f"`make nightly` runs it: {reason}")
 
 
 def share_of(search: str) -> int:

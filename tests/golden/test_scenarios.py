@@ -27,14 +27,14 @@ RUNS = 6
 Cluster = TypeVar("Cluster", bound=ProcessCluster)
 
 WITH_TOOLS = (
-    "create-topic",
-    "broker-killed",
     "controller-killed",
-    "controlled-shutdown",
     "deletion",
     "offline-and-unclean",
     "configs",
     "reassignment",
+    "create-topic",
+    "broker-killed",
+    "controlled-shutdown",
     "isr",
 )
 """Scenarios that `make interop` runs on processes with Apache's tools."""

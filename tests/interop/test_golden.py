@@ -29,6 +29,7 @@ from tests.golden.scenario_cluster import (
 from tests.golden.scenarios import brokers_and_settings
 from tests.golden.test_scenarios import WITH_TOOLS, check_on_processes
 from tests.interop.tools import Tools
+from tests.shares import SHARES, share_of
 from understudy.brokers.config.properties import format_properties
 from understudy.clusters.clients.config_requests import BROKER
 from understudy.clusters.clients.topic_requests import PREFERRED
@@ -149,8 +150,12 @@ def _without_chance(printed: str, ports: dict[int, int]) -> str:
     return text
 
 
+def test_the_whole_share_has_all_scenarios_with_tools() -> None:
+    assert SHARES["golden-tools"].whole == len(WITH_TOOLS)
+
+
 @pytest.mark.spec("GT-1", "GT-4", "GT-5", "GT-6", "IO-17")
-@pytest.mark.parametrize("scenario", WITH_TOOLS)
+@pytest.mark.parametrize("scenario", WITH_TOOLS[: share_of("golden-tools")])
 def test_our_brokers_do_what_kafka_did_when_administered_with_apaches_tools(
     scenario: str, tools: Tools, tmp_path: Path
 ) -> None:

@@ -8,13 +8,23 @@ from pathlib import Path
 import pytest
 
 from tests.interop.mixed import SESSION_TIMEOUT_MS
-from tests.interop.test_tools import BROKERS, NAMES, PROPERTIES, SCRIPTS, VERSIONS
+from tests.interop.test_tools import ALL, BROKERS, PROPERTIES, SCRIPTS, VERSIONS
 from tests.interop.tool_script import ScriptRunner, differences, parse, restore
+from tests.shares import SHARES, share_of
 from tests.understudy.kafka_tools.our_tools import WITHOUT_OUR_TOOLS, OurTools
 from understudy.clusters.processes.apache_kafka import ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("our-tools-with-kafka")
+
+FIRST = ("configs", "console", "groups", "offsets", "topics")
+"""One script of each kind of request."""
+OURS = (*FIRST, *sorted({*ALL} - WITHOUT_OUR_TOOLS - {*FIRST}))
+
+
+def test_the_shares_of_scripts_have_the_first_and_all() -> None:
+    assert SHARES["our-tools-with-kafka"].usual == len(FIRST)
+    assert SHARES["our-tools-with-kafka"].whole == len(OURS)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +48,7 @@ def runner(cluster: LocalCluster, tmp_path: Path) -> Iterator[ScriptRunner]:
 
 
 @pytest.mark.spec("IO-17")
-@pytest.mark.parametrize("script", sorted({*NAMES} - WITHOUT_OUR_TOOLS))
+@pytest.mark.parametrize("script", OURS[: share_of("our-tools-with-kafka")])
 def test_our_tools_print_with_kafka_what_kafkas_print(runner: ScriptRunner, script: str) -> None:
     # What differs on purpose does so with our brokers.
     lines = [line._replace(differs="") for line in parse((SCRIPTS / f"{script}.script").read_text())]

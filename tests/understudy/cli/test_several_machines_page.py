@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import at_night
 from understudy.clusters.processes.free_ports import free_ports
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "several-machines.md").read_text()
@@ -164,6 +165,7 @@ def machines(tmp_path: Path, clocks: list[int]) -> Iterator[Machines]:
         server.wait()
 
 
+@at_night("collecting from machines by ssh has tests of its own")
 def test_brokers_on_several_machines_are_killed_collected_and_analysed(machines: Machines) -> None:
     faults = {fault["what"]: fault["command"] for fault in _FAULT.finditer(PAGE)}
     (resume,) = (fault["undo"] for fault in _FAULT.finditer(PAGE) if fault["undo"])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import at_night
 from tests.understudy.cli.terminal import UNDERSTUDY, Terminal, eventually
 from understudy.cli.main import main
 from understudy.cli.soak import PROFILE_NAMES
@@ -204,6 +205,7 @@ class TestOnACluster:
         assert sum(minute.clients.acknowledged for minute in files.read(MinuteRecord)) == totals.clients.acknowledged
         assert all(minute.measures.memory > 0 for minute in files.read(MinuteRecord))
 
+    @at_night("a short soak runs each time")
     def test_a_killed_soak_leaves_no_broker_paused_and_the_same_command_goes_on(self, run: Path) -> None:
         seed = str(seed_of("long-pause"))
         soak = SoakProcess(run, "--profile", "evil", "--seed", seed, "--for", "1h")

@@ -37,7 +37,7 @@ def runner(cluster: LocalCluster, tmp_path: Path) -> Iterator[ScriptRunner]:
     restore(cluster)
 
 
-@pytest.mark.parametrize("script", sorted(set(recorded_with_kafka.ALL) - WITHOUT_OUR_TOOLS))
+@pytest.mark.parametrize("script", sorted({*recorded_with_kafka.NAMES} - WITHOUT_OUR_TOOLS))
 def test_our_tools_print_what_kafkas_print(runner: ScriptRunner, script: str) -> None:
     found = list(differences(runner.run(parse((SCRIPTS / f"{script}.script").read_text()))))
     assert not found, "\n\n".join(found)

@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.shares import at_night
 from tests.understudy.history.lake.incomplete import let_be_incomplete
 from tests.understudy.history.lake.lakes import take
 from tests.understudy.spark.test_replay_job import write
@@ -101,6 +102,7 @@ def test_runs_with_missing_records_are_left_out_as_in_plain_python(
         in_spark(session, tmp_path / "all", ("world",), {})
 
 
+@at_night("each run compares the same groups as plain Python, and pages are made of them")
 def test_the_command_prints_the_same_page_from_tables_as_from_logs(logs: Path, tables: Path) -> None:
     """The commands that open runs are missing: tables do not contain the logs' paths."""
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from devtools.connect_server import ConnectServer
 from devtools.standalone_spark import StandaloneCluster
+from tests.shares import at_night
 from tests.understudy.history.lake.lakes import assert_holds, content, take
 from tests.understudy.spark.connect_servers import connect_server
 from tests.understudy.spark.older_spark import needs_data_sources, needs_progress_handlers
@@ -98,6 +99,7 @@ def test_a_lake_is_read_and_compared(remote: SparkSession, runs: Path, lake: Pat
     assert_compared(compare(remote, lake, by=["world"], incomplete=True), runs)
 
 
+@at_night("the same SQL runs in a session of classic Spark")
 def test_sql_computes_tables_of_a_lake(remote: SparkSession, lake: Path) -> None:
     """A table that reads views which are kept, and a definition with an added condition."""
     found = tables(remote, lake, incomplete=True)

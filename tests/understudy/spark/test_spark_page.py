@@ -11,6 +11,7 @@ import pytest
 
 import understudy.lake
 import understudy.spark
+from tests.shares import at_night
 from tests.understudy.history.lake.lakes import take
 from tests.understudy.spark.older_spark import needs_data_sources
 from understudy.lake import Lake
@@ -32,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@at_night("the program that reads logs runs each time, and tests of the lake call the same functions")
 def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(folder: Path) -> None:
     lake = Lake(folder / "lake")
     from_lake, by_type, from_arrow, times, by_sql, in_duckdb = [

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.shares import only_nightly
+from tests.shares import at_night, only_nightly
 from tests.understudy.history.lake.lakes import write_runs
 from tests.understudy.history.storage.s3_server import Bucket
 from understudy.cli.main import main
@@ -91,6 +91,7 @@ def test_a_lake_in_a_bucket_is_written_read_and_changed(bucket: Bucket, stored: 
         Lake(url, version=99)
 
 
+@at_night("runs that have grown are replaced in lakes of this machine")
 def test_a_run_that_has_grown_is_replaced(bucket: Bucket, runs: Path, tmp_path: Path) -> None:
     url, logs = storage_path(f"{bucket.url}/lake"), storage_path(f"{bucket.url}/logs")
     whole = shutil.copytree(runs / "killed", tmp_path / "killed")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from tests.shares import at_night
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 TOPIC, PARTITIONS = "orders", 3
@@ -70,6 +71,7 @@ def _wait_for_line(process: subprocess.Popen[str], words: str) -> None:
     pytest.fail(f"the mirror ended without a line that has {words!r}")
 
 
+@at_night("the simulator ends leaders and mirrors in the middle")
 def test_a_copy_between_clusters_has_each_record_once_after_kills_on_both_sides() -> None:
     properties = {"log.retention.ms": "-1"}
     with (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import SHARES, share_of
 from tests.understudy.trials.experiments.simulated import HEAD
 from understudy.brokers.machine.injected_faults import FaultsFile
 from understudy.foundation.eventlog.records import (
@@ -215,11 +216,11 @@ EFFECTS: dict[str, tuple[str, Callable[[RunData], bool]]] = {
 """By action: a step with it, and whether a run shows its effect."""
 
 REAL = (
-    ("fail-flush",),
     ("corrupt-log",),
-    ("wipe-disk",),
     ("flap-zookeeper",),
     ("hold-watch",),
+    ("fail-flush",),
+    ("wipe-disk",),
     ("slow-flush", "drift-clock"),
 )
 """One or two of each family for processes, in one run those that leave both brokers up and do not affect each other.
@@ -232,8 +233,12 @@ def test_a_fault_has_its_effect_in_the_simulator(action: str, tmp_path: Path) ->
     assert is_seen(held(outcome_of(SimulatedEngine, steps, tmp_path)))
 
 
+def test_the_whole_share_has_all_faults_for_processes() -> None:
+    assert SHARES["faults-on-processes"].whole == len(REAL)
+
+
 @OF_PROCESSES
-@pytest.mark.parametrize("actions", REAL, ids="-and-".join)
+@pytest.mark.parametrize("actions", REAL[: share_of("faults-on-processes")], ids="-and-".join)
 def test_a_fault_has_its_effect_on_processes(actions: tuple[str, ...], tmp_path: Path) -> None:
     steps = "\n  - ".join(EFFECTS[action][0] for action in actions)
     data = held(outcome_of(ProcessEngine, steps, tmp_path, lasts=ON_PROCESSES_LASTS))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shares import SHARES, share_of
+from tests.shares import SHARES, at_night, share_of
 from understudy.clusters.findings import FindingKind
 from understudy.foundation.eventlog.records import BrokerRegistered, FaultInjected
 from understudy.history.reading.reader import read
@@ -52,7 +52,9 @@ def test_the_verdict_is_that_of_the_simulator(name: str, tmp_path: Path) -> None
     assert [step.brokers != () for step in real.steps] == [step.brokers != () for step in simulated.steps]
 
 
-@pytest.mark.parametrize("engine", ["sim", "real"])
+@pytest.mark.parametrize(
+    "engine", ["sim", pytest.param("real", marks=at_night("real servers of an ensemble are cut off by other tests"))]
+)
 def test_a_rack_is_cut_off_with_one_server_of_the_zookeeper_ensemble(engine: str, tmp_path: Path) -> None:
     """The broker in the rack loses its session, and registers again."""
     verdict = on(engine, "cut-off-rack", tmp_path)
