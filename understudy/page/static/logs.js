@@ -81,8 +81,7 @@ export class LogsView {
     const axis = axisOf(replicas, chosen === null ? undefined : state.acknowledged.at(...chosen), committed, us);
     const { hasLogs } = this._catalogue;
     setAttribute(this._brokers, "data-logs", hasLogs);
-    setText(byId("logs-none"), hasLogs || chosen === null ? ""
-      : "The event log has no records of replicas (understudy.events.logs=false).");
+    setText(byId("logs-none"), hasLogs || chosen === null ? "" : withoutLogs());
     replicas.forEach((replica, place) => {
       const isLast = completeness.ofAt(replica.name, us) !== undefined;
       const name = chosen.join("-");
@@ -93,6 +92,13 @@ export class LogsView {
       [...cluster.columns.values()].forEach((column) => empty(column.querySelector(".replica")));
     }
   }
+}
+
+/** Says why no replica has a log: the log of a KRaft quorum names leaders and ISRs, and no offsets. */
+function withoutLogs() {
+  return document.body.dataset.metadata === "quorum"
+    ? "The log of the quorum has no records of what replicas contain."
+    : "The event log has no records of replicas (understudy.events.logs=false).";
 }
 
 /** The leadership that ZooKeeper has of the partition. */
