@@ -3,7 +3,8 @@
 Without NAME it lists the lessons. NAME is a name or a number from that list, or a file of your own. `new NAME` writes a
 commented file, `check FILE` finds mistakes in one, `schema` prints the JSON Schema of lesson files. `--site DIR` writes
 all recorded lessons, or those that are named, as a folder for a web server. By default
-the first side runs on real processes; the side without the defence always runs in the simulator. The exit code is 3
+the first side runs on real processes; the side without the defence always runs in the simulator, unless the lesson
+has a recording of it. The exit code is 3
 if a lesson's file cannot be used, and 2 if a run did not show what the lesson is about.
 """
 
@@ -42,13 +43,17 @@ from understudy.trials.lessons.library import SUFFIX, archive_of, find, names
 from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson
 from understudy.trials.lessons.reading import json_schema
 from understudy.trials.lessons.recording import BadRecording, pack, unpack
-from understudy.trials.lessons.running import PROCESSES, RECORDED, SIMULATED, LessonNotShown, SideRun, run_lesson
+from understudy.trials.lessons.running import run_lesson
+from understudy.trials.lessons.side_run import PROCESSES, RECORDED, SIMULATED, LessonNotShown, SideRun
 from understudy.trials.lessons.sweeping import PYTHON, MeasureSweeps, SweepTable, measure_in_python
 from understudy.trials.lessons.template import template
 
 LAKE = "lake"
 """The folder of the lake that a lesson with sweeps leaves beside its runs."""
 _ACTIONS = ("new", "check")
+_NOT_OF_A_SITE = (
+    "page", "json", "answers", "record", "other", "watch", "simulated", "classroom", "dir", "port", "seed",
+)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +62,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--simulated", action="store_true", help="run in the simulator: the same every time")
     where.add_argument("--recorded", action="store_true", help="show the runs that come with Understudy")
     where.add_argument("--record", action="store_true", help="simulate, and keep the runs for --recorded")
+    parser.add_argument(
+        "--other",
+        type=Path,
+        metavar="RUN",
+        help="with --record, for a lesson whose other side is not simulated: the folder of the run that becomes its "
+        "recording; by default the recording stays",
+    )
     parser.add_argument("--answers", type=Path, metavar="FILE", help="take the answers from a file, one in a line")
     parser.add_argument("--seed", type=int, metavar="N", help="what chance is drawn from (default the lesson's)")
     parser.add_argument(
@@ -126,7 +138,7 @@ def _list() -> int:
 
 
 def _write_site(options: argparse.Namespace, words: Sequence[str]) -> int:
-    for name in ("page", "json", "answers", "record", "watch", "simulated", "classroom", "dir", "port", "seed"):
+    for name in _NOT_OF_A_SITE:
         if getattr(options, name) not in (None, False):
             option = "class" if name == "classroom" else name
             raise BadInput(f"--{option} and --site: a site has the recorded runs of its lessons; leave --{option} out")
@@ -172,6 +184,11 @@ def _read(word: str) -> Lesson:
 def _show(options: argparse.Namespace, lesson: Lesson) -> int:
     if options.recorded and options.seed is not None:
         raise BadInput(f"--seed {options.seed}: recorded runs have the seed {lesson.seed}; give --simulated with it")
+    if options.other is not None and not (options.record and lesson.other.recording):
+        raise BadInput(
+            f"--other {options.other}: it is for --record, and a lesson whose other side has the key `recording`; "
+            "leave it out"
+        )
     options.watch = options.watch or options.classroom is not None
     _check_watch(options)
     answers = _answers(options.answers)
@@ -182,7 +199,7 @@ def _show(options: argparse.Namespace, lesson: Lesson) -> int:
             serve_on_processes(lesson, folder, seed, options.port, _note, _class_plan(options, lesson))
             return 0
         # A recording does not say what computed its numbers, and is made without waiting for Spark.
-        runs = _runs(lesson, world, folder, seed, in_spark=not options.record)
+        runs = _runs(lesson, world, folder, seed, in_spark=not options.record, taken=options.other)
         _deliver(options, lesson, runs, prepare_lesson(lesson, runs, world, seed), answers, folder)
     return 0
 
@@ -214,6 +231,7 @@ def _deliver(
         archive = archive_of(lesson)
         pack(lesson, folder, archive)
         print(f"{archive.name}: {archive.stat().st_size:,} bytes", flush=True)
+        _print_kept(options, prepared)
     elif options.page is not None:
         write_lesson_page(options.page, prepared)
     elif options.watch:
@@ -225,6 +243,14 @@ def _deliver(
         show_as_text(prepared, runs, _Asker(answers, interactive), partial(print, flush=True), pauses=interactive)
 
 
+def _print_kept(options: argparse.Namespace, prepared: PreparedLesson) -> None:
+    """Print the origin of a side that was not simulated, and whether its recording is a new one."""
+    for side in prepared.sides:
+        if (made := side.recording) is not None:
+            what = "is kept" if options.other is None else f"is now {options.other}"
+            print(f"{side.title}: the recording {what}: {made.software}, of {made.date}, made by {made.command}")
+
+
 def _world(options: argparse.Namespace, lesson: Lesson) -> str:
     """Return how the first side is run: `RECORDED`, `SIMULATED` or `PROCESSES`."""
     if options.recorded:
@@ -232,11 +258,14 @@ def _world(options: argparse.Namespace, lesson: Lesson) -> str:
     return SIMULATED if options.simulated or options.record or lesson.sweep is not None else PROCESSES
 
 
-def _runs(lesson: Lesson, world: str, folder: Path, seed: int, *, in_spark: bool) -> tuple[SideRun, SideRun]:
+def _runs(
+    lesson: Lesson, world: str, folder: Path, seed: int, *, in_spark: bool, taken: Path | None
+) -> tuple[SideRun, SideRun]:
     if world == RECORDED:
         return unpack(lesson, archive_of(lesson), folder)
     with ending_on_signals():
-        return run_lesson(lesson, world, folder, seed=seed, note=_note, measure_sweeps=_measuring(folder, in_spark))
+        measuring = _measuring(folder, in_spark)
+        return run_lesson(lesson, world, folder, seed=seed, note=_note, measure_sweeps=measuring, taken=taken)
 
 
 def _measuring(folder: Path, in_spark: bool) -> MeasureSweeps:

@@ -29,7 +29,8 @@ from understudy.trials.lessons.in_progress import FinishedLesson, LessonInProgre
 from understudy.trials.lessons.library import archive_of
 from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson
 from understudy.trials.lessons.recording import BadRecording, unpack
-from understudy.trials.lessons.running import RECORDED, LessonNotShown, plans_of, run_other
+from understudy.trials.lessons.running import plan_of, run_other
+from understudy.trials.lessons.side_run import RECORDED, LessonNotShown
 
 
 def write_lesson_page(file: Path, prepared: PreparedLesson) -> None:
@@ -83,12 +84,13 @@ def serve_on_processes(
 
     Raises:
         LessonNotShown: a run did not show what the lesson is about.
+        BadRecording: the recording of the other side is missing or damaged.
         CannotRun, ClusterError, OSError: as `run_lesson`.
     """
     with ending_on_signals():
         other = run_other(lesson, folder, seed=seed, note=note)
         shown = finished_run([other.folder])
-    plan, _ = plans_of(lesson, seed)
+    plan = plan_of(lesson, seed)
     (folder / ONE).mkdir()
     progress = LessonInProgress(lesson, plan, folder / ONE, other)
     run = LiveRun(folder / ONE, plan.run_id, progress.observe)

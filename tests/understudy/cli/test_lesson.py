@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ import pytest
 from understudy.cli.main import main
 from understudy.clusters.java import JavaNotFound, choose_java
 from understudy.history.lake.layout import is_lake
-from understudy.trials.lessons.library import FILES, names
+from understudy.trials.lessons import library
+from understudy.trials.lessons.library import FILES, RECORDED, names
 from understudy.trials.lessons.template import template
 
 
@@ -47,6 +50,38 @@ def test_without_answers_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "You answered" not in out
     assert "The answer: It sends them, and the brokers refuse them." in out
+
+
+@pytest.mark.parametrize("world", ["--recorded", "--simulated"])
+def test_a_side_that_is_only_recorded_is_shown_with_its_origin(capsys: pytest.CaptureFixture[str], world: str) -> None:
+    code, out, _ = command(capsys, "kraft", world)
+    assert code == 0
+    assert "KRaft (recorded)" in out
+    origin = r"A recording of Apache Kafka 4\.\S+, of 20\d\d-\d\d-\d\d\. Such a run is made by: understudy sweep"
+    assert re.search(origin, " ".join(out.split()))
+
+
+def test_another_seed_changes_only_the_side_that_is_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [command(capsys, "kraft", "--simulated", "--seed", seed)[1] for seed in ("1", "2")]
+    (one, other), (one_again, other_again) = (text.split("KRaft (recorded)\n") for text in texts)
+    assert one.split("ZooKeeper mode (simulated)")[1] != one_again.split("ZooKeeper mode (simulated)")[1]
+    assert other == other_again
+
+
+def test_to_record_keeps_the_side_that_is_not_simulated(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = RECORDED / "kraft.tar.xz"
+    monkeypatch.setattr(library, "RECORDED", tmp_path)
+    code, _, err = command(capsys, "kraft", "--record")
+    assert code != 0
+    assert "there is no recording of 'KRaft', and this side is not simulated; make a run with `understudy sweep" in err
+    shutil.copy(kept, tmp_path)
+    code, out, _ = command(capsys, "kraft", "--record")
+    assert code == 0
+    assert "KRaft: the recording is kept: Apache Kafka 4." in out
+    assert "made by understudy sweep --processes" in out
+    assert (tmp_path / kept.name).read_bytes() == kept.read_bytes()
 
 
 def test_simulated_twice_is_the_same_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,6 +129,9 @@ def test_the_schema_is_json(capsys: pytest.CaptureFixture[str]) -> None:
         (("check",), 2, "takes one name"),
         (("check", "none.yaml"), 3, "cannot be read"),
         (("zombie", "--recorded", "--seed", "4"), 2, "recorded runs have the seed 1"),
+        (("zombie", "--record", "--other", "runs/one"), 2, "a lesson whose other side has the key `recording`"),
+        (("kraft", "--simulated", "--other", "runs/one"), 2, "--other runs/one: it is for --record"),
+        (("kraft", "--site", "site", "--other", "runs/one"), 2, "leave --other out"),
         (("zombie", "--recorded", "--answers", "none"), 2, "one answer in a line"),
         (("zombie", "--port", "127.0.0.1:0"), 2, "give --watch with it"),
         (("zombie", "--watch", "--json"), 2, "either written or served"),

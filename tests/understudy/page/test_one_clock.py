@@ -20,7 +20,7 @@ from understudy.page.export import page_of
 from understudy.trials.lessons.library import archive_of, find, names
 from understudy.trials.lessons.prepared_lesson import prepare_lesson
 from understudy.trials.lessons.recording import unpack
-from understudy.trials.lessons.running import RECORDED
+from understudy.trials.lessons.side_run import RECORDED
 from understudy.trials.seeds.story import _Player
 
 

@@ -28,6 +28,7 @@ _TOPICS: Final = {
     "Leaders and replicas": ("leader", "clean-or-available", "preferred", "isr", "acks", "two-leaders", "truncation"),
     "Brokers and ZooKeeper": ("shutdown", "bounced", "zookeeper-away", "two-data-centres"),
     "Consumer groups": ("rebalance",),
+    "KRaft": ("kraft",),
 }
 _OTHERS: Final = "More lessons"
 

@@ -54,7 +54,12 @@ function stepsOf() {
     { ...asking("Check", "check", check, lesson.sides), views: both },
     { ...judging("You answered", "check", check, lesson.sides, isGoingOn), views: both },
     { kind: "read", of: [explain], draw: () => paragraphs(explain), says: "The explanation." },
-    { kind: "read", of: ["To read", read], draw: () => [h("h2", {}, "To read"), reading(read)], says: "To read." },
+    {
+      kind: "read",
+      of: ["To read", read],
+      draw: () => [h("h2", {}, "To read"), reading(read), ...origins()],
+      says: "To read.",
+    },
     ...(phase === "over" ? [] : [exercise()]),
   ].map((step) => ({ says: step.of[0], side: null, views: [], ...step }));
 }
@@ -167,7 +172,8 @@ function frameOf(number) {
     const side = lesson.sides[number];
     const title = `the run: ${side.title}`;
     const frame = h("iframe", { title, "data-side": side.side, ...source.frameOf(side.side) });
-    const caption = h("figcaption", {}, h("span", {}, side.title), h("span.here", {}, "◂ this step"));
+    const made = side.recording ? [h("span.made", {}, `${side.recording.software}, ${side.recording.date}`)] : [];
+    const caption = h("figcaption", {}, h("span", {}, side.title), ...made, h("span.here", {}, "◂ this step"));
     const figure = h("figure", { hidden: true }, caption, frame);
     byId("frames").append(figure);
     frames[number] = { frame, figure, isReady: false, wanted: null, line: null, lasts: 0 };
@@ -338,7 +344,8 @@ function paragraphs(text) {
 
 function stopText(side, stop) {
   const missing = stop.record === null ? [h("p.faint", {}, "This run does not have that moment.")] : openValues(stop);
-  const at = stop.at_ms === null ? side.title : `${side.title}, ${clock(1000 * stop.at_ms)}`;
+  const title = side.recording ? `${side.title} (recording)` : side.title;
+  const at = stop.at_ms === null ? title : `${title}, ${clock(1000 * stop.at_ms)}`;
   return [h("p.faint", {}, at), h("h2", {}, ...marked(stop.headline)), ...paragraphs(stop.text), ...missing];
 }
 
@@ -390,6 +397,12 @@ function isRight(question, answer) {
     return answer === question.right_choice;
   }
   return Math.abs(answer - question.right_number) <= Math.abs(question.right_number) * question.within / 100;
+}
+
+/** Says of which software and day the runs are that are not simulated, and how to make such runs. */
+function origins() {
+  return lesson.sides.filter(({ recording }) => recording).map(({ title, recording: { software, date, command } }) =>
+    h("p", {}, `${title}: a recording of ${software}, of ${date}. Such a run is made by `, h("code", {}, command)));
 }
 
 function reading(read) {

@@ -32,7 +32,7 @@ class SweepPlan(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherSide(Section):
-    """The run beside the first: without a defence, with other settings, or another experiment or sweep."""
+    """The run beside the first: without a defence, with other settings, another experiment or sweep, or a recording."""
 
     called: str
     without: tuple[Switch, ...] = ()
@@ -41,6 +41,8 @@ class OtherSide(Section):
     """Lines of server.properties that differ."""
     experiment: Experiment | None = None
     sweep: SweepPlan | None = None
+    recording: str = ""
+    """The command that makes such a run, if this side is not simulated and exists only as a recording."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

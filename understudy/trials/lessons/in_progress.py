@@ -16,7 +16,8 @@ from understudy.trials.experiments.running import run_and_keep
 from understudy.trials.lessons.document import Lesson
 from understudy.trials.lessons.measurements import load_has_begun
 from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson, prepare_so_far
-from understudy.trials.lessons.running import PROCESSES, SideRun, side_of
+from understudy.trials.lessons.running import side_of
+from understudy.trials.lessons.side_run import PROCESSES, SideRun
 
 READY: Final = "ready"
 """Phase before the run, which begins once the learner has predicted."""

@@ -11,7 +11,7 @@ from understudy.foundation.times import digits, fixed, moment
 from understudy.history.narrator import describe
 from understudy.history.writing import cut
 from understudy.trials.lessons.prepared_lesson import PreparedLesson, PreparedQuestion, PreparedSide, PreparedStop
-from understudy.trials.lessons.running import SideRun
+from understudy.trials.lessons.side_run import SideRun
 from understudy.trials.seeds.story_sentences import story_sentence
 
 WIDTH: Final = 96
@@ -103,6 +103,8 @@ def _side_heading(side: PreparedSide) -> Iterator[str]:
     title = f"{side.title} ({side.world})"
     yield title
     yield "-" * len(title)
+    if (made := side.recording) is not None:
+        yield from wrapped(f"A recording of {made.software}, of {made.date}. Such a run is made by: {made.command}")
     if side.table:
         rows = side.table
         middle = (len(rows) - 1) // 2

@@ -19,6 +19,7 @@ from understudy.foundation.eventlog.records import (
 )
 from understudy.foundation.times import AT_ONCE, digits, duration, micros, moment
 from understudy.history.metrics.metrics import measure
+from understudy.history.metrics.settings import KAFKA_KRAFT
 from understudy.trials.experiments.report.timeline import LOAD_BEGUN
 from understudy.trials.lessons.conditions import check_path, values_at
 from understudy.trials.lessons.document import OTHER, Lesson
@@ -31,7 +32,7 @@ NAMED: Final[Mapping[str, str]] = {
     "writing_ms": "of that takeover: waiting for writes",
     "propagation_ms": "of the first failover: from there to the last answer of a broker",
     "outage_ms": "of the first failover: from the loss to the moment when the next controller is ready",
-    "session_ms": "the session timeout that ZooKeeper granted",
+    "session_ms": "the session timeout that ZooKeeper granted; in KRaft mode `broker.session.timeout.ms`",
     "brokers": "how many brokers the cluster has",
     "partitions": "how many partitions were seen",
     "controllers": "how many times a controller was elected",
@@ -77,6 +78,10 @@ _TOTALS: Final = (
     "requests", "fence_hits", "let_through", "partitions",
 )  # fmt: skip
 
+_NOT_IN_KRAFT: Final = ("requests", "fence_hits", "let_through", "longest_wait_ms", "longest_event_ms")
+"""Measurements of what a log of a KRaft quorum does not have. They are absent there, which is not zero."""
+_SENT: Final = "sent"
+
 OF_A_CLIENT: Final = ("acknowledged", "lost")
 """Measurements that each producer also has: `lost.producer-1`, and `lost.step-3` for the records of a step."""
 
@@ -117,10 +122,13 @@ def numbers_of(records: tuple[Envelope, ...], facts: Mapping[str, float]) -> dic
     waits = [each.data.queued_ms for each in records if isinstance(each.data, EventStarted)]
     took = [each.data.took_ms for each in records if isinstance(each.data, EventEnded)]
     found["longest_wait_ms"], found["longest_event_ms"] = max(waits, default=0.0), max(took, default=0.0)
+    if tables.settings.mode == KAFKA_KRAFT:
+        found |= dict.fromkeys(_NOT_IN_KRAFT)
     counts = Counter(each.type for each in records)
     found |= {f"count.{name}": counts[name] for name in PAYLOAD_BY_TYPE}
     found |= _numbers_of_producers(records)
-    found["lost"] = sum(value for name, value in facts.items() if name.startswith("lost."))
+    if _SENT in facts or tables.settings.mode != KAFKA_KRAFT:
+        found["lost"] = sum(value for name, value in facts.items() if name.startswith("lost."))
     found |= facts
     return {name: value for name, value in found.items() if value is not None}
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
 from understudy.clusters.problems import BadValue
 from understudy.foundation.eventlog.records import Envelope
+from understudy.history.metrics.metrics import measure
+from understudy.history.metrics.settings import KAFKA_KRAFT, KAFKA_ZK, UNDERSTUDY
 from understudy.trials.lessons.conditions import fits, holds, values_at
 from understudy.trials.lessons.document import ONE, OTHER, SIDES, Lesson, Question, Stop
 from understudy.trials.lessons.evidence import shown_at
@@ -21,12 +24,14 @@ from understudy.trials.lessons.measurements import (
     numbers_so_far,
     value_of,
 )
-from understudy.trials.lessons.running import PROCESSES, LessonNotShown, SideRun
+from understudy.trials.lessons.side_run import PROCESSES, RECORDED, LessonNotShown, SideRun
 from understudy.trials.lessons.sweep_plots import draw_sweeps
 from understudy.trials.lessons.sweeping import SweepRow, command_options, kept_run, prefix_of_runs
 
 VERSION: Final = 1
 """The version of the JSON."""
+_SOFTWARE: Final = {UNDERSTUDY: "Understudy", KAFKA_ZK: "Apache Kafka", KAFKA_KRAFT: "Apache Kafka"}
+"""The name of the software of each mode."""
 MISSING: Final = "…"
 """Text for a value that a run on processes does not have."""
 
@@ -66,15 +71,30 @@ class PreparedRuns(msgspec.Struct, frozen=True, kw_only=True):
     kept: str
 
 
+class PreparedRecording(msgspec.Struct, frozen=True, kw_only=True):
+    """The origin of a side that is not simulated.
+
+    Attributes:
+        software: the software of its brokers with the version, for example `Apache Kafka 4.2.0`.
+        date: the day of the run in UTC, for example `2026-11-29`.
+        command: the command that makes such a run.
+    """
+
+    software: str
+    date: str
+    command: str
+
+
 class PreparedSide(msgspec.Struct, frozen=True, kw_only=True):
     """One of the two runs.
 
     Attributes:
         side: `one` or `other`.
-        world: `simulated` or `processes`.
+        world: `simulated`, `processes`, or `recorded` for a run that is never simulated.
         run: the folder with its event logs.
         table: of a sweep: its runs, shortest outage first.
         runs: how the page shows the table; None if the side is no sweep.
+        recording: the origin of a run that is never simulated; None for any other.
     """
 
     side: str
@@ -87,6 +107,7 @@ class PreparedSide(msgspec.Struct, frozen=True, kw_only=True):
     measured_by: str = ""
     """The program that computed the table of a sweep that was run now: Spark or Python."""
     runs: PreparedRuns | None = None
+    recording: PreparedRecording | None = None
 
 
 class PreparedQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,13 +175,14 @@ class PreparedLesson(msgspec.Struct, frozen=True, kw_only=True):
 def prepare_lesson(lesson: Lesson, runs: Sequence[SideRun], source: str, seed: int) -> PreparedLesson:
     """Find the stops of a lesson in its runs, and fill in its texts.
 
-    Runs on processes differ, so a stop or a value may be missing from one. A simulated run must have all of them.
+    Runs on processes differ, so a stop or a value may be missing from one. A simulated or recorded run must have all of
+    them.
 
     Raises:
-        LessonNotShown: a simulated run lacks a stop or a value, or not exactly one choice is right.
+        LessonNotShown: a simulated or recorded run lacks a stop or a value, or not exactly one choice is right.
     """
     numbers = {side: numbers_of(run.records, run.facts) for side, run in zip(SIDES, runs, strict=True)}
-    return _written(lesson, runs, source, seed, numbers, all(run.world == "simulated" for run in runs))
+    return _written(lesson, runs, source, seed, numbers, all(run.world != PROCESSES for run in runs))
 
 
 def prepare_so_far(lesson: Lesson, runs: Sequence[SideRun], seed: int, planned: Mapping[str, Any]) -> PreparedLesson:
@@ -231,6 +253,7 @@ def _written(
                     table=run.table,
                     measured_by=run.measured_by,
                     runs=_runs(lesson, runs[: place + 1]),
+                    recording=_recording(lesson, run) if run.world == RECORDED else None,
                 )
                 for place, (side, run) in enumerate(zip(SIDES, runs, strict=True))
             ),
@@ -241,6 +264,17 @@ def _written(
         )
     except BadValue as bad:
         raise LessonNotShown(f"{lesson.name}: {bad}") from None
+
+
+def _recording(lesson: Lesson, run: SideRun) -> PreparedRecording:
+    """Return the origin of a recorded run, as its records describe it."""
+    settings = measure("run", run.records).settings
+    words = (_SOFTWARE.get(settings.mode or "", "a cluster"), settings.software_version or "")
+    return PreparedRecording(
+        software=" ".join(word for word in words if word),
+        date=f"{datetime.fromtimestamp(run.records[0].wall_ms / 1000, UTC):%Y-%m-%d}",
+        command=lesson.other.recording,
+    )
 
 
 def _runs(lesson: Lesson, sides: Sequence[SideRun]) -> PreparedRuns | None:

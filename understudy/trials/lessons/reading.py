@@ -89,6 +89,7 @@ OTHER_KEYS: Final = (
     StepKey("set", mapping_of(scalar(str, {}, "a value"), "server.properties"), "settings that differ", "settings"),
     StepKey("experiment", _EXPERIMENT, "another experiment"),
     StepKey("sweep", _SWEEP, "another sweep"),
+    StepKey("recording", TEXT, "a run that is not simulated, only recorded: the command that makes it"),
 )
 CHOICE_KEYS: Final = (
     StepKey("text", TEXT, "the answer", is_required=True),
@@ -188,14 +189,22 @@ def _inconsistencies(lesson: Lesson) -> list[Problem]:
 
 
 def _wrong_sides(lesson: Lesson) -> Iterator[Problem]:
+    other = lesson.other
+    if other.recording and lesson.experiment is None:
+        yield Problem(lesson.line, "the first side has no experiment: a recording may only be the other side of one")
+        return
     if (lesson.experiment is None) == (lesson.sweep is None):
         yield Problem(lesson.line, "a lesson has either an experiment or a sweep")
-    other = lesson.other
-    if other.sweep is not None or lesson.sweep is not None:
+    if other.recording:
+        if other.without or other.settings or other.experiment or other.sweep:
+            yield Problem(other.line, "a side with a recording is not run: leave out without, set, experiment, sweep")
+    elif other.sweep is not None or lesson.sweep is not None:
         if other.sweep is None or lesson.sweep is None or other.without or other.settings or other.experiment:
             yield Problem(other.line, "a lesson with a sweep has a sweep on the other side, and nothing else there")
     elif not other.without and not other.settings and other.experiment is None:
-        yield Problem(other.line, "other has none of without, set and experiment: it would be the same run again")
+        yield Problem(
+            other.line, "other has none of without, set, experiment and recording: it would be the same run again"
+        )
 
 
 def _wrong_stops(lesson: Lesson) -> Iterator[Problem]:

@@ -1,77 +1,53 @@
-"""Runs the two sides of a lesson: on an engine of experiments, as a sweep, or from what was recorded."""
+"""Runs the two sides of a lesson: on an engine of experiments, as a sweep, or from a recording of the other side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
-from understudy.foundation.eventlog.records import Envelope
-from understudy.history.reading.missing import NOT_ENDED, find_missing
-from understudy.history.reading.reader import read
-from understudy.history.reading.run_builder import run_records_of
 from understudy.history.writing import counted
 from understudy.trials.experiments.engines import ENGINES
 from understudy.trials.experiments.language.frozen import FrozenPlan, freeze
 from understudy.trials.experiments.report.verdict import Status, Verdict
 from understudy.trials.experiments.running import run_experiment
 from understudy.trials.lessons.document import ONE, OTHER, Lesson
+from understudy.trials.lessons.library import archive_of
+from understudy.trials.lessons.recording import take_other, unpack_other
+from understudy.trials.lessons.side_run import (
+    FACTS,
+    PROCESSES,
+    SIMULATED,
+    TABLE,
+    LessonNotShown,
+    SideRun,
+    read_side,
+)
 from understudy.trials.lessons.sweeping import (
     MeasureSweeps,
     SweepNotRun,
-    SweepRow,
     SweepTable,
     keep_median,
     measure_in_python,
     run_sweep,
 )
 
-SIMULATED: Final = "simulated"
-PROCESSES: Final = "processes"
-RECORDED: Final = "recorded"
 
-FACTS: Final = "facts.json"
-"""Name of the file with the numbers of a side's clients or of its sweep, as one JSON object."""
-TABLE: Final = "failovers.json"
-"""Name of the file with the table of a sweep: one row for each run."""
-
-
-class LessonNotShown(Exception):
-    """A run did not show what its lesson is about: for example a fault was not injected, or records are missing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideRun:
-    """One run of a side.
-
-    Attributes:
-        world: `simulated` or `processes`.
-        folder: the folder with its event logs.
-        facts: numbers that are not in its records.
-        table: of a sweep: its runs, shortest outage first.
-        measured_by: of a sweep that was run now: the program that computed the table.
-    """
-
-    title: str
-    world: str
-    folder: Path
-    records: tuple[Envelope, ...]
-    facts: Mapping[str, float]
-    table: tuple[SweepRow, ...] = ()
-    measured_by: str = ""
-
-
-def plans_of(lesson: Lesson, seed: int) -> tuple[FrozenPlan, FrozenPlan]:
-    """Return the plans of both sides of a lesson that has an experiment."""
+def plan_of(lesson: Lesson, seed: int) -> FrozenPlan:
+    """Return the plan of the first side of a lesson that has an experiment."""
     assert lesson.experiment is not None
-    one = replace(lesson.experiment, name=f"{lesson.name}-{ONE}")
-    other = lesson.other.experiment or one
+    return freeze(replace(lesson.experiment, name=f"{lesson.name}-{ONE}"), seed)
+
+
+def _plan_of_other(lesson: Lesson, seed: int) -> FrozenPlan:
+    """Return the plan of the second side of a lesson that has an experiment, unless it is a recording."""
+    other = lesson.other.experiment or lesson.experiment
+    assert other is not None
     cluster = replace(other.cluster, settings={**other.cluster.settings, **lesson.other.settings})
     other = replace(other, name=f"{lesson.name}-{OTHER}", cluster=cluster)
-    return freeze(one, seed), freeze(other, seed, fences_off=lesson.other.without)
+    return freeze(other, seed, fences_off=lesson.other.without)
 
 
 def run_lesson(
@@ -82,8 +58,11 @@ def run_lesson(
     seed: int | None = None,
     note: Callable[[str], None] = lambda line: None,
     measure_sweeps: MeasureSweeps = measure_in_python,
+    taken: Path | None = None,
 ) -> tuple[SideRun, SideRun]:
-    """Run both sides of a lesson, the second one always in the simulator, and leave their event logs in a folder.
+    """Run both sides of a lesson, and leave their event logs in a folder.
+
+    The second side runs in the simulator, unless the lesson has a recording of it.
 
     Args:
         world: `simulated` or `processes`; a sweep is always simulated.
@@ -91,9 +70,11 @@ def run_lesson(
         seed: by default the seed of the file.
         note: is called with a line about each run.
         measure_sweeps: computes the tables of sweeps.
+        taken: the folder of a run that replaces the recording of the second side; by default it is as it was kept.
 
     Raises:
         LessonNotShown: a fault was not injected, or the cluster did not start up.
+        BadRecording: the recording of the second side is missing or damaged.
         CannotRun: the engine cannot do what the experiment asks.
         ClusterError: the cluster cannot be started.
         OSError: the folder cannot be written.
@@ -102,16 +83,25 @@ def run_lesson(
     if lesson.sweep is not None:
         return _run_sweeps(lesson, chosen, folder, measure_sweeps, note)
     note(f"{lesson.called}: {'brokers and ZooKeeper as processes' if world == PROCESSES else 'simulated'} …")
-    plan, _ = plans_of(lesson, chosen)
-    one = _run_side(plan, world, lesson.called, folder / ONE)
-    return one, run_other(lesson, folder, seed=chosen, note=note)
+    one = _run_side(plan_of(lesson, chosen), world, lesson.called, folder / ONE)
+    return one, run_other(lesson, folder, seed=chosen, note=note, taken=taken)
 
 
-def run_other(lesson: Lesson, folder: Path, *, seed: int, note: Callable[[str], None] = lambda line: None) -> SideRun:
-    """Run the second side of a lesson that has an experiment. Arguments and errors are as in `run_lesson`."""
-    _, plan = plans_of(lesson, seed)
+def run_other(
+    lesson: Lesson,
+    folder: Path,
+    *,
+    seed: int,
+    note: Callable[[str], None] = lambda line: None,
+    taken: Path | None = None,
+) -> SideRun:
+    """Run the second side of a lesson that has an experiment, or unpack its recording. Arguments and errors are as in
+    `run_lesson`."""
+    if lesson.other.recording:
+        note(f"{lesson.other.called}: from its recording …")
+        return unpack_other(lesson, archive_of(lesson), folder) if taken is None else take_other(lesson, taken, folder)
     note(f"{lesson.other.called}: simulated …")
-    return _run_side(plan, SIMULATED, lesson.other.called, folder / OTHER)
+    return _run_side(_plan_of_other(lesson, seed), SIMULATED, lesson.other.called, folder / OTHER)
 
 
 def _run_side(plan: FrozenPlan, world: str, title: str, folder: Path) -> SideRun:
@@ -134,29 +124,6 @@ def side_of(verdict: Verdict, title: str, world: str, folder: Path) -> SideRun:
     }
     (folder / FACTS).write_bytes(msgspec.json.encode(facts))
     return read_side(title, world, folder)
-
-
-def read_side(title: str, world: str, folder: Path) -> SideRun:
-    """Read the files of a run in its folder.
-
-    Raises:
-        LessonNotShown: records of the run are missing, so that numbers of the lesson would be wrong.
-        OSError: a file cannot be read.
-        msgspec.MsgspecError: a file is damaged.
-    """
-    table = folder / TABLE
-    reading = read([folder])
-    for missing in find_missing(run_records_of(reading.records, reading.sequences)):
-        if missing.kind != NOT_ENDED:
-            raise LessonNotShown(f"{title}: {missing}")
-    return SideRun(
-        title=title,
-        world=world,
-        folder=folder,
-        records=reading.records,
-        facts=msgspec.json.decode((folder / FACTS).read_bytes(), type=dict[str, float]),
-        table=msgspec.json.decode(table.read_bytes(), type=tuple[SweepRow, ...]) if table.exists() else (),
-    )
 
 
 # ------------------------------------------------------------------ sweeps

@@ -10,7 +10,8 @@ from tests.timing import shared
 from understudy.trials.lessons.document import Lesson
 from understudy.trials.lessons.library import find, names
 from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson
-from understudy.trials.lessons.running import SIMULATED, SideRun, run_lesson
+from understudy.trials.lessons.running import run_lesson
+from understudy.trials.lessons.side_run import SIMULATED, SideRun
 
 SWEEPS = ("two-hundred-runs",)
 """Lessons that take minutes."""

@@ -11,7 +11,7 @@ from tests.understudy.trials.lessons.simulated import shown
 from understudy.trials.lessons.in_progress import OVER, READY, STARTING, Document, FinishedLesson, LessonInProgress
 from understudy.trials.lessons.measurements import load_has_begun
 from understudy.trials.lessons.prepared_lesson import MISSING
-from understudy.trials.lessons.running import plans_of
+from understudy.trials.lessons.running import plan_of
 
 
 def read(progress: LessonInProgress | FinishedLesson) -> Document:
@@ -20,7 +20,7 @@ def read(progress: LessonInProgress | FinishedLesson) -> Document:
 
 def in_progress(name: str) -> LessonInProgress:
     lesson, (_, other), _, _ = shown(name)
-    return LessonInProgress(lesson, plans_of(lesson, lesson.seed)[0], Path("one"), other)
+    return LessonInProgress(lesson, plan_of(lesson, lesson.seed), Path("one"), other)
 
 
 @pytest.mark.parametrize("name", ["zombie", "takeover", "isr"])

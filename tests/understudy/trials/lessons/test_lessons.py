@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,18 +13,24 @@ import pytest
 
 from devtools.pages.source import ROOT
 from tests.understudy.trials.lessons.simulated import SHORT, SWEEPS, shown
-from understudy.foundation.eventlog.records import Envelope
+from understudy.cli import sweep
+from understudy.foundation.eventlog.records import Envelope, RunDescribed
 from understudy.trials.lessons.document import SIDES
 from understudy.trials.lessons.library import FILES, RECORDED, archive_of, find, names
 from understudy.trials.lessons.measurements import MARK
 from understudy.trials.lessons.prepared_lesson import PreparedLesson, prepare_lesson
 from understudy.trials.lessons.reading import texts_of
 from understudy.trials.lessons.recording import content_hash, described, unpack
-from understudy.trials.lessons.running import RECORDED as FROM_A_RECORDING
+from understudy.trials.lessons.side_run import RECORDED as FROM_A_RECORDING
 
 ALL = [*SHORT, *SWEEPS]
 MOST_BYTES = 3_000_000
 COLUMNS = 120
+SOURCES_OF_KAFKA = (
+    "core/src/main/scala/kafka/",
+    "metadata/src/main/java/org/apache/kafka/",
+    "raft/src/main/java/org/apache/kafka/",
+)
 
 
 def texts_in(prepared: PreparedLesson) -> Iterator[str]:
@@ -114,7 +121,7 @@ def test_what_it_names_to_read_exists(name: str) -> None:
         if kind == "ours":
             assert (ROOT / where).is_file(), where
         if kind == "kafka":
-            assert where.startswith("core/src/main/scala/kafka/"), where
+            assert where.startswith(SOURCES_OF_KAFKA), where
         if kind == "kip":
             assert re.fullmatch(r"KIP-\d+", where)
         if kind == "jira":
@@ -226,3 +233,49 @@ def test_the_data_centre_with_most_zookeeper_servers_goes_on() -> None:
     assert one.numbers["controllers"] == other.numbers["controllers"] + 1
     for side in (one, other):
         assert side.numbers["lost"] == side.numbers["violations"] == 0
+
+
+def test_the_same_failure_takes_one_timeout_with_zookeeper_and_two_under_kraft() -> None:
+    one, other = shown("kraft").prepared.sides
+    timeout = one.numbers["session_ms"]
+    assert other.numbers["session_ms"] == timeout
+    assert one.numbers["longest_leaderless_ms"] < 1.5 * timeout
+    assert other.numbers["longest_leaderless_ms"] > 1.5 * timeout > other.numbers["outage_ms"]
+    ready, fenced, led = (record_at("kraft", f"{stop}-there") for stop in ("ready", "fenced", "led"))
+    assert [f"broker-{each}" for each in fenced.dead] == [record_at("kraft", "killed-there").target]
+    assert set(fenced.dead) <= set(ready.brokers)
+    assert led.partitions[0].leader in led.partitions[0].isr
+    waited = record_of("kraft", "fenced-there").mono_ms - record_of("kraft", "ready-there").mono_ms
+    assert waited >= timeout
+    assert record_at("kraft", "elected-there").epoch > 1
+
+
+def test_what_kraft_does_not_have_is_absent_and_not_zero() -> None:
+    lesson, (_, run), prepared, _ = shown("kraft")
+    assert prepared.sides[1].world == "recorded"
+    assert (made := prepared.sides[1].recording) is not None
+    assert re.fullmatch(r"Apache Kafka 4\.\d+\.\d+", made.software)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", made.date)
+    assert made.command == lesson.other.recording
+    assert prepared.sides[0].recording is None
+    missing = {"reading_ms", "writing_ms", "propagation_ms", "requests", "fence_hits", "longest_wait_ms", "lost"}
+    assert missing & prepared.sides[1].numbers.keys() == set()
+    assert missing <= prepared.sides[0].numbers.keys()
+    types = {each.type for each in run.records}
+    assert {name for name in types if name.startswith(("Zk", "Watch", "Session", "Event", "Request"))} == set()
+
+
+def test_the_command_of_a_recording_can_be_given_and_makes_its_cluster() -> None:
+    lesson, (_, run), _, _ = shown("kraft")
+    words = lesson.other.recording.split()
+    assert words[:2] == ["understudy", "sweep"]
+    parser = argparse.ArgumentParser()
+    sweep.add_arguments(parser)
+    options = parser.parse_args(words[2:])
+    found = (each.data for each in run.records)
+    described_run = next(each for each in found if isinstance(each, RunDescribed) and each.brokers)
+    assert options.processes
+    assert options.brokers == (described_run.brokers,)
+    assert options.partitions == (described_run.partitions,)
+    assert options.session_timeout_ms == (described_run.session_timeout_ms,)
+    assert list(options.kafka_kraft) == [described_run.software_version]

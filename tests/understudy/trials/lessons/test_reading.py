@@ -76,6 +76,34 @@ def test_the_other_side_has_to_differ() -> None:
     assert "it would be the same run again" in problems(GOOD[:start] + GOOD[end:])
 
 
+def with_other(*lines: str) -> str:
+    """The template with other keys of its other side, and without marked values of its load."""
+    before, _, rest = GOOD.partition("  # One of: `without")
+    _, _, after = rest.partition("\nintro: >")
+    return before + "\n".join(f"  {line}" for line in lines) + "\n\nintro: >" + after
+
+
+def test_a_side_may_exist_only_as_a_recording() -> None:
+    lesson = read_document(with_other("recording: make it so"), "mine.yaml", LESSON)
+    assert lesson.other.recording == "make it so"
+    assert lesson.other.experiment is None
+
+
+@pytest.mark.parametrize(
+    "more", ["without: kip-380", "set: {a: b}", "experiment: kill-controller", "sweep: {runs: 2, session: 3s}"]
+)
+def test_a_recorded_side_has_nothing_to_run(more: str) -> None:
+    assert "a side with a recording is not run" in problems(with_other("recording: make it so", more))
+
+
+def test_only_the_other_side_may_be_a_recording() -> None:
+    text = with_other("recording: make it so")
+    says = "the first side has no experiment: a recording may only be the other side of one"
+    assert says in problems(text.replace("experiment: kill-controller\n", ""))
+    assert says in problems(text.replace("experiment: kill-controller\n", "sweep: {runs: 2, session: 3s}\n"))
+    assert "'recording' is no key of a lesson" in problems(text.replace("seed: 1 ", "recording: make it so "))
+
+
 def test_a_switch_that_does_not_exist_is_refused() -> None:
     start = GOOD.index("  # One of:")
     end = GOOD.index("intro:")
