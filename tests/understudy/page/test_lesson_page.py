@@ -138,6 +138,27 @@ def test_a_lesson_is_clicked_through(page: Page, folder: Path, name: str) -> Non
     expect(button).to_be_disabled()
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])
+def test_a_side_that_is_only_recorded_has_its_origin_on_the_page(
+    page: Page, folder: Path, width: int, height: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    page.goto(file_of(folder, "kraft").as_uri())
+    lesson = json.loads(page.locator("#lesson").inner_text())
+    one, other = lesson["sides"]
+    made = other["recording"]
+    first_of_other = len(["question", "predict", *one["stops"], "answer"]) + 1
+    page.evaluate("(step) => { location.hash = `step=${step}`; }", first_of_other)
+    expect(page.locator("#lesson-step .faint").first).to_contain_text("KRaft (recording), ")
+    caption = page.locator("figure[aria-current] figcaption")
+    expect(caption).to_contain_text(f"{made['software']}, {made['date']}")
+    assert caption.locator(".made").evaluate("(each) => each.scrollWidth <= each.clientWidth")
+    assert page.locator("figure:not([aria-current]) .made").count() == 0
+    page.evaluate("location.hash = 'step=999'")
+    origin = f"KRaft: a recording of {made['software']}, of {made['date']}. Such a run is made by {made['command']}"
+    expect(page.locator("#lesson-step > p")).to_have_text(origin)
+
+
 def test_a_wrong_prediction_is_answered_with_the_right_one(page: Page, folder: Path) -> None:
     page.goto(file_of(folder, "zombie").as_uri())
     page.locator("#next").click()

@@ -41,3 +41,5 @@ def test_what_has_no_counterpart_is_hidden(opened: Page) -> None:
         expect(opened.locator(name).first).to_be_hidden()
     expect(opened.locator(".broker")).to_have_count(3)
     assert "ZooKeeper" not in opened.locator("#cluster").inner_text()
+    without = opened.locator("#logs-none")
+    expect(without).to_have_text("The log of the quorum has no records of what replicas contain.")
