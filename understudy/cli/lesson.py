@@ -2,10 +2,9 @@
 
 Without NAME it lists the lessons. NAME is a name or a number from that list, or a file of your own. `new NAME` writes a
 commented file, `check FILE` finds mistakes in one, `schema` prints the JSON Schema of lesson files. `--site DIR` writes
-all recorded lessons, or those that are named, as a folder for a web server. By default
-the first side runs on real processes; the side without the defence always runs in the simulator, unless the lesson
-has a recording of it. The exit code is 3
-if a lesson's file cannot be used, and 2 if a run did not show what the lesson is about.
+all recorded lessons, or those that are named, as a folder for a web server. By default the first side runs on real
+processes; the other side runs in the simulator, or is a recording if the lesson has one. The exit code is 3 if a
+lesson's file cannot be used, and 2 if a run did not show what the lesson is about.
 """
 
 from __future__ import annotations

@@ -17,9 +17,10 @@ experiment: kill-controller
 seed: 1                              # of both runs; in the simulator it decides everything
 
 called: with a session timeout of 3 s
-other:                               # the run beside it; always simulated
+other:                               # the run beside it; simulated also if the first one is not
   called: with a session timeout of 12 s
-  # One of: `without: kip-380` (a fence or a fix off), `set: {{KEY: VALUE}}` (server.properties), `experiment: …`
+  # One of: `without: kip-380` (a fence or a fix off), `set: {{KEY: VALUE}}` (server.properties), `experiment: …`,
+  # `recording: COMMAND` (a run that is not simulated)
   experiment:
     cluster: {{session: 12s, topics: [{{name: orders, partitions: 6, replicas: 3, min_insync: 2}}]}}
     load: {{producers: 2, consumers: 1, rate: 20}}

@@ -23,7 +23,7 @@ def in_progress(name: str) -> LessonInProgress:
     return LessonInProgress(lesson, plan_of(lesson, lesson.seed), Path("one"), other)
 
 
-@pytest.mark.parametrize("name", ["zombie", "takeover", "isr"])
+@pytest.mark.parametrize("name", ["zombie", "takeover", "isr", "kraft"])
 def test_a_stop_is_there_as_soon_as_its_record_is(name: str) -> None:
     _, (one, _), prepared, _ = shown(name)
     progress = in_progress(name)
