@@ -32,6 +32,7 @@ PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "group": ("NODE", "GROUP"),
     "member": ("GROUP", "MEMBER"),
     "client": ("NAME",),
+    "tree": ("PATH",),
     "runs": (),
 }
 """The kinds of parts, each with its places. The last place may contain colons."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import types
 import typing
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,8 +23,28 @@ VERBS = (
     "kill", "power_loss", "crash", "pause", "continue", "resume", "stop", "start", "expire", "depose", "delete", "heal",
     "cut", "delay", "isolate", "refuse", "reset", "",
 )  # fmt: skip
+PATHS = (
+    "/controller", "/controller\n", "/controller_epoch", "/brokers/ids/1", "/brokers/ids/", "/brokers/topics/orders",
+    "/brokers/topics/a/partitions", "/brokers/topics/a/partitions/0/state", "/brokers/topics//partitions/x",
+    "/config/changes/config_change_1", "/isr_change_notification/\u2028\n", "/isr_change_notification", "/", "",
+    "/admin/delete_topics/orders", "/__proto__", "no path",
+)  # fmt: skip
+PURPOSES = ("topic", "topic-deletion", "preferred-election", "top-level-paths", "config-purge", "isr-changes", "\0")
+OUTCOMES = ("Ok", "Ok", "Ok", "NodeExists", "BadVersion", "Unknown")
+ABOUT_PATHS = ("FaultInjected", "TopicsChanged", "WatchFired", "ZkWrite", "ZkWrite", "ZkWriteDone", "ZkWriteDone")
+"""The types of records that create, change and delete znodes."""
 APIS = ("Produce", "Produce", "Fetch", "Metadata", "OffsetCommit", "LeaderAndIsr", "toString")
 INTEGERS = (-1, 0, 0, 1, 1, 1, 2, 2, 3, 5, 255, 256, 257, -2, -300, 2**31, 2**53 - 1, 2**53, -(2**53), 2**63 - 1)
+_TEXTS = {
+    "fault": VERBS,
+    "action": VERBS,
+    "api": APIS,
+    "path": (*PATHS, *NAMES),
+    "paths": PATHS,
+    "purpose": PURPOSES,
+    "outcome": OUTCOMES,
+}
+"""The texts of some fields; others have any name."""
 FLOATS = (0.0, -0.0, 1.5, 1e-9, 1e15, 0.1 + 0.2)
 
 
@@ -32,17 +53,21 @@ class HostileRun:
 
     Incarnations go back and forth, clocks jump, integers exceed what a double holds, and names are properties of
     JavaScript's objects, links, znodes and words in other alphabets.
+
+    Args:
+        kinds: the types of the records; all by default.
     """
 
-    def __init__(self, seed: int, *, records: int) -> None:
+    def __init__(self, seed: int, *, records: int, kinds: Sequence[str] = ()) -> None:
         self._random = random.Random(seed)
+        self._kinds = kinds or sorted(PAYLOAD_BY_TYPE)
         self._us = 0.0
         self.records = [self._record(seq) for seq in range(1, records + 1)]
 
     def _record(self, seq: int) -> Envelope:
         pick = self._random.choice
         self._us += pick((0.0, 0.0, 0.0005, 1.0, 900.0, 2000.0, -700.0, -0.0))
-        kind = pick(sorted(PAYLOAD_BY_TYPE))
+        kind = pick(self._kinds)
         return Envelope(
             version=1,
             run="hostile",
@@ -61,7 +86,7 @@ class HostileRun:
     def _value(self, kind: Any, name: str = "") -> Any:
         pick = self._random.choice
         if kind is str:
-            return pick(VERBS) if name in ("fault", "action") else pick(APIS) if name == "api" else pick(NAMES)
+            return pick(_TEXTS.get(name, NAMES))
         if kind is bool:
             return pick((False, True))
         if kind is int:
@@ -83,5 +108,5 @@ class HostileRun:
             return {self._value(str): self._value(int) for _ in range(self._random.randint(0, 2))}
         assert typing.get_origin(kind) is tuple, f"no values for {kind}"
         if arguments[-1] is Ellipsis:
-            return tuple(self._value(arguments[0]) for _ in range(self._random.choice((0, 1, 1, 2, 3))))
+            return tuple(self._value(arguments[0], name) for _ in range(self._random.choice((0, 1, 1, 2, 3))))
         return tuple(self._value(each) for each in arguments)

@@ -23,6 +23,7 @@ MODULES = (
     "fold",
     "history",
     "offsets",
+    "paths",
     "requests",
     "state",
     "tables",

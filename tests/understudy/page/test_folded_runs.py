@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Iterator
 
 import pytest
 
 from tests.understudy.page.folding.fold import EventLogPicture, Life, fold_all
 from understudy.clusters.simulated.broker import SimulatedBroker
 from understudy.clusters.simulated.cluster import PORT, SimulatedCluster
+from understudy.foundation.zk.client import Failure
 from understudy.history.reading.reader import read_lines
 
 VERBS = ("kill", "pause", "expire_session", "begin_stop", "isolate", "lose_power")
@@ -70,6 +73,60 @@ def test_znodes_processes_and_partitions_are_those_of_the_cluster(seed: int) -> 
             # Longer than a session, so that the controller has noticed what has expired.
             cluster.run_for(30_000)
             require_truth(cluster)
+
+
+def paths_below(cluster: SimulatedCluster, path: str = "") -> Iterator[str]:
+    """The paths that the picture has in `others`: all but ZooKeeper's own, states of partitions with the znodes above
+    them, ephemeral znodes, the controller epoch and numbered notifications."""
+    for name in cluster.znodes.children(path or "/"):
+        below = f"{path}/{name}"
+        if not re.fullmatch(
+            r"/zookeeper|/controller(_epoch)?|/brokers/ids/.+|/brokers/topics/[^/]+/partitions|.+/[a-z_]+\d+", below
+        ):
+            yield below
+            yield from paths_below(cluster, below)
+
+
+def require_true_paths(cluster: SimulatedCluster) -> None:
+    zookeeper = folded(cluster).zookeeper
+    assert set(zookeeper.others) == set(paths_below(cluster))
+    assert not set(zookeeper.deleted) & {*zookeeper.others, *(f"/brokers/ids/{each}" for each in zookeeper.ids)}
+    epoch = cluster.znodes._tree.get("/controller_epoch")
+    assert not isinstance(epoch, Failure)
+    assert zookeeper.controller_epoch_version == epoch.stat.version
+    sessions = {f"/brokers/ids/{each}": znode.session for each, znode in zookeeper.ids.items()}
+    if zookeeper.controller is not None:
+        sessions["/controller"] = zookeeper.controller.session
+    for path, session in sessions.items():
+        found = cluster.znodes._tree.get(path)
+        assert not isinstance(found, Failure)
+        assert session == f"{found.stat.ephemeral_owner:#x}", path
+
+
+def test_paths_versions_and_owners_are_those_of_the_simulated_zookeeper() -> None:
+    with SimulatedCluster(2, brokers=3) as cluster:
+        cluster.start()
+        cluster.create_topic("orders", partitions=4, replication_factor=3)
+        cluster.settle()
+        require_true_paths(cluster)
+        first = folded(cluster)
+        cluster.depose()
+        assert folded(cluster).zookeeper.deleted["/controller"] == first.records + 1
+        cluster.settle()
+        require_true_paths(cluster)
+        cluster.ask(cluster.admin.delete_topics("orders"))
+        cluster.run_for(20_000)
+        require_true_paths(cluster)
+        after = folded(cluster)
+        assert not after.partitions
+        assert {"/brokers/topics/orders", "/admin/delete_topics/orders"} <= set(after.zookeeper.deleted)
+        cluster.create_topic("orders", partitions=1, replication_factor=3)
+        cluster.controller().kill()
+        cluster.run_for(30_000)
+        require_true_paths(cluster)
+        created = folded(cluster).zookeeper.others["/brokers/topics/orders"].created
+        assert created is not None
+        assert created > after.records
 
 
 def held_in_channels(broker: SimulatedBroker) -> dict[int, int]:

@@ -25,7 +25,7 @@ from tests.shares import share_of
 from tests.stories.test_stories import STORIES
 from tests.understudy.page.folding.fold import EMPTY, fold, fold_all
 from tests.understudy.page.folding.fold_document import canonical, document
-from tests.understudy.page.hostile import HostileRun
+from tests.understudy.page.hostile import ABOUT_PATHS, HostileRun
 from tests.understudy.page.incomplete_runs import on_two_clocks, without_controller
 from tests.understudy.page.scripts import load, page_text
 from understudy.foundation.eventlog.records import Envelope
@@ -161,6 +161,15 @@ def test_of_a_sample_of_every_record_type_in_any_order(scripts: Page) -> None:
     shuffled = random.Random(1)
     records = [record for _ in range(20) for record in shuffled.sample(samples, len(samples))]
     require_agreement(scripts, records)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_znodes_that_come_and_go(scripts: Page, seed: int) -> None:
+    records = HostileRun(seed, records=400, kinds=ABOUT_PATHS).records
+    require_agreement(scripts, records)
+    zookeeper = fold_all(records).zookeeper
+    assert zookeeper.others
+    assert zookeeper.deleted
 
 
 @pytest.mark.parametrize("seed", range(share_of("folds")))

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 ORDERS: dict[str, Any] = {"topic": "orders", "topic_id": "id", "partition": 0}
 GROUP: dict[str, Any] = {"group": "readers", "partition": 7}
 NAME = re.compile(
-    r"znode:/\S+|(session|process|metadata|fence|queue):\S+|(replica|high-watermark):broker-\d+:\S+-\d+|isr:\S+-\d+"
+    r"(znode|tree):/\S*|(session|process|metadata|fence|queue):\S+|(replica|high-watermark):broker-\d+:\S+-\d+|isr:\S+-\d+"
     r"|(request|link):(broker|zookeeper)-\d+:\S+|group:broker-\d+:\S+|member:\S+:\S+|client:\S+"
 )
 

@@ -37,7 +37,7 @@ def test_the_quorum_stands_in_place_of_zookeeper(opened: Page) -> None:
 
 
 def test_what_has_no_counterpart_is_hidden(opened: Page) -> None:
-    for name in (".session", ".metadata", ".queue", ".role", "#inside", "#zookeeper-life"):
+    for name in (".session", ".metadata", ".queue", ".role", "#inside", "#tree", "#zookeeper-life"):
         expect(opened.locator(name).first).to_be_hidden()
     expect(opened.locator(".broker")).to_have_count(3)
     assert "ZooKeeper" not in opened.locator("#cluster").inner_text()

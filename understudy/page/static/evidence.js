@@ -28,7 +28,8 @@ export class Evidence {
     this._halos = h("div", { id: "halos", "aria-hidden": "true" });
     document.body.append(this._halos);
     window.addEventListener("scroll", () => this.draw(), { capture: true, passive: true });
-    new ResizeObserver(() => this._bring()).observe(byId("cluster"));
+    window.addEventListener("resize", () => this.bring());
+    new ResizeObserver(() => this.bring()).observe(byId("cluster"));
   }
 
   /** The names of the parts that are marked at this moment. */
@@ -44,8 +45,8 @@ export class Evidence {
     this._reported = "";
   }
 
-  /** Brings the parts into view again: there is another amount of room. */
-  _bring() {
+  /** Brings the parts into view again: there is another amount of room, or more above them. */
+  bring() {
     this._isNew = this.names.length > 0;
     this.draw();
   }
@@ -62,7 +63,11 @@ export class Evidence {
     if (this._isNew && parts.length > 0) {
       this._isNew = false;
       byId("cluster").scrollTop = 0;
-      parts.toReversed().forEach(([, part]) => part.scrollIntoView({ block: "nearest", inline: "nearest" }));
+      parts.toReversed().forEach(([, part]) => {
+        // The footer stays above the lower end of the page, where the tree of znodes is.
+        const block = part.closest("#tree") === null ? "nearest" : "center";
+        part.scrollIntoView({ block, inline: "nearest" });
+      });
     }
     this._drawHalos(parts);
     this._tell(parts);
@@ -116,6 +121,7 @@ function partOf(name) {
     `[data-part="${CSS.escape(name)}"]`,
     ...places.map((place) => `[data-part="process:${CSS.escape(place)}"]`),
     ...places.map((place) => `.broker[data-node="${CSS.escape(place)}"]`),
+    kind === "tree" ? "#tree" : "",
     ["isr", "znode"].includes(kind) || places.includes("zookeeper") ? "#zookeeper" : "",
   ];
   for (const selector of wanted.filter((each) => each !== "")) {

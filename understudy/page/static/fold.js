@@ -21,11 +21,12 @@ import { groupAssigned, groupOffsets, groupTransition, groupsLoaded, groupsUnloa
 import {
   highWatermarkChanged, leaderStarted, logOpened, logTruncated, recordsAcknowledged, recordsAppended,
 } from "#offsets";
+import { pathDeleted, topicsOnRecord, watchFired, zkWrite, zkWriteDone } from "#paths";
 import { clientConnection, clientRequestBegan, clientRequestEnded, memberTransition } from "#requests";
 import { larger, less, newNode, putNode, writable, writableNode } from "#state";
 import { Table, TopicTable } from "#tables";
 import {
-  changeZooKeeper, deleteController, deregister, endSession, liveBrokers, writableIds, znodeDeleted, zooKeeperRuns,
+  changeZooKeeper, deleteController, deregister, endSession, liveBrokers, noteExists, register, zooKeeperRuns,
 } from "#znodes";
 
 export { canonical, document, emptyState, integer, snapshot } from "#state";
@@ -123,7 +124,7 @@ function forgetStates(state, node) {
 function faultInjected(state, target, fault, us) {
   state.last_fault = `${fault} ${target}`;
   if (fault === "depose") deleteController(state);
-  else if (fault === "delete") znodeDeleted(state, target, 0);
+  else if (fault === "delete") pathDeleted(state, target, 0);
   else if (fault === "expire") endSession(state, target, null);
   if (target === "zookeeper") {
     const life = ZOOKEEPER_LIFE_AFTER.get(fault);
@@ -180,12 +181,19 @@ function elected(state, node, data, record) {
   const name = record[1];
   forgetTerm(state, node, name);
   node.term = { epoch: data.epoch, is_ready: false };
-  changeZooKeeper(state, { controller_epoch: larger(state.zookeeper.controller_epoch, data.epoch) });
+  if (!less(data.epoch, state.zookeeper.controller_epoch)) {
+    const version = less(data.epoch_zk_version, 0) ? null : data.epoch_zk_version;
+    changeZooKeeper(state, {
+      controller_epoch: data.epoch, controller_epoch_version: version, controller_epoch_changed: state.records,
+    });
+  }
   if (state.controller !== null && !less(state.controller.epoch, data.epoch)) return;
   const { broker_id, epoch } = data;
   const process = { node: name, incarnation: record[2] };
   state.controller = { broker_id, epoch, ...process, is_ready: false, has_resigned: false, is_gone: false };
-  changeZooKeeper(state, { controller: { broker_id, epoch, node: name, session: data.session_id, zxid: record[6] } });
+  const znode = { broker_id, epoch, node: name, session: data.session_id, zxid: record[6], created: state.records };
+  changeZooKeeper(state, { controller: znode });
+  noteExists(state, "/controller");
 }
 
 function resigned(state, node, data, record) {
@@ -208,9 +216,13 @@ function contextLoaded(state, node, data, record) {
     if (online.length > 0) node.replica_states.put(topic, key, new Map(online));
     else node.replica_states.remove(topic, key);
   }
-  leadershipWritten(state, data.partitions);
+  leadershipWritten(state, data.partitions, false);
   if (less(data.epoch, state.zookeeper.controller_epoch)) return;
-  changeZooKeeper(state, { controller_epoch: data.epoch });
+  if (less(state.zookeeper.controller_epoch, data.epoch)) {
+    changeZooKeeper(state, {
+      controller_epoch: data.epoch, controller_epoch_version: null, controller_epoch_changed: null,
+    });
+  }
   liveBrokers(state, data.live_brokers, record[6]);
 }
 
@@ -220,9 +232,15 @@ function brokersChanged(state, node, data, record) {
   const live = new Set(data.live.map(String));
   deregister(state, (id) => dead.has(id) || !live.has(id), record[6]);
   for (const id of data.new.map(String)) {
-    if (state.zookeeper.ids.has(id)) continue;
-    writableIds(state).set(id, { epoch: null, session: null, node: `broker-${id}` });
+    if (!state.zookeeper.ids.has(id)) register(state, id, foundRegistration(state, `broker-${id}`));
   }
+}
+
+/** A registration that a controller has found, with what the broker's own records say of it. */
+function foundRegistration(state, name) {
+  const { broker_epoch: epoch = null, session = null } = state.nodes.get(name) ?? {};
+  const isOwn = epoch !== null && session !== null;
+  return { epoch: isOwn ? epoch : null, session: isOwn ? session.id : null, node: name, created: null };
 }
 
 function partitionsMoved(state, node, data) {
@@ -244,14 +262,21 @@ function replicasMoved(state, node, data) {
   }
 }
 
-/** Replaces states by newer ones: the records of a paused controller may come late. */
-function leadershipWritten(state, leaderships) {
+/**
+ * Replaces states by newer ones: the records of a paused controller may come late. A state that is only read was
+ * written by a record that is not there, unless it is known already.
+ */
+function leadershipWritten(state, leaderships, isWritten) {
   if (leaderships.length === 0) return;
   const table = writable(state, state, "partitions");
+  const written = writable(state, state, "written");
   for (const each of leaderships) {
     const partition = String(each[1]);
     const known = table.at(each[0], partition);
-    if (known === undefined || !isOlder(each, known)) table.put(each[0], partition, each);
+    if (known !== undefined && isOlder(each, known)) continue;
+    table.put(each[0], partition, each);
+    if (isWritten) written.put(each[0], partition, state.records);
+    else if (known === undefined || isOlder(known, each)) written.remove(each[0], partition);
   }
 }
 
@@ -263,8 +288,10 @@ function isOlder(one, other) {
 }
 
 function topicsChanged(state, data) {
+  topicsOnRecord(state, data);
   for (const topic of data.deleted) {
     if (state.partitions.has(topic)) writable(state, state, "partitions").delete(topic);
+    if (state.written.has(topic)) writable(state, state, "written").delete(topic);
     if (state.acknowledged.has(topic)) writable(state, state, "acknowledged").delete(topic);
   }
 }
@@ -329,7 +356,8 @@ function registered(state, node, { broker_id, broker_epoch, session_id }, record
   node.broker_id = broker_id;
   node.broker_epoch = broker_epoch;
   zooKeeperRuns(state);
-  writableIds(state).set(String(broker_id), { epoch: broker_epoch, session: session_id, node: record[1] });
+  const created = state.records;
+  register(state, String(broker_id), { epoch: broker_epoch, session: session_id, node: record[1], created });
 }
 
 function exiting(state, node, data, record) {
@@ -405,9 +433,9 @@ const HANDLERS = new Map(Object.entries({
   SessionResumed: sessionResumed,
   SessionExpired: sessionExpired,
   BrokerRegistered: registered,
-  WatchFired: (state, node, data, record) => {
-    if (data.kind === "deleted") znodeDeleted(state, data.path, record[6]);
-  },
+  WatchFired: watchFired,
+  ZkWrite: zkWrite,
+  ZkWriteDone: zkWriteDone,
   EventQueued: eventQueued,
   EventStarted: eventStarted,
   EventEnded: eventEnded,
@@ -420,7 +448,7 @@ const HANDLERS = new Map(Object.entries({
   TopicsChanged: (state, node, data) => topicsChanged(state, data),
   PartitionsMoved: partitionsMoved,
   ReplicasMoved: replicasMoved,
-  LeadershipWritten: (state, node, data) => leadershipWritten(state, data.partitions),
+  LeadershipWritten: (state, node, data) => leadershipWritten(state, data.partitions, true),
   ChannelOpened: channelOpened,
   ChannelClosed: channelClosed,
   RequestQueued: requestQueued,

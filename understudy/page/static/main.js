@@ -22,6 +22,7 @@ import { openSource } from "#source";
 import { Story, announce } from "#story";
 import { Timeline } from "#timeline";
 import { clock, count } from "#words";
+import { ZnodeTree } from "#znode_tree";
 
 const LINK_EVERY_MS = 400;
 const GROWTH_EVERY_MS = 250;
@@ -59,6 +60,7 @@ class RunPage {
     this._table = new MomentTable(() => this._cluster.columns);
     this._clients = new ClientsView(this._history, this._catalogue, this.player);
     this._inside = new InsideView(this._history, this.player, this._completeness);
+    this._tree = new ZnodeTree(this._history, this.player, this._completeness);
     this.evidence = new Evidence(this.player, (report) => {
       if (isFramed()) {
         window.parent.postMessage(report, "*");
@@ -122,6 +124,7 @@ class RunPage {
       this._judge();
     }
     document.body.dataset.ready = "true";
+    this.evidence.bring();
     this._obeyLesson();
   }
 
@@ -266,6 +269,7 @@ class RunPage {
     } else if (proved !== null) {
       this._grid.choose(...splitPartition(proved));
     }
+    this._tree.want(show);
     this.evidence.show(show);
     this.player.version += 1;
     if (at !== null && n < 0 && !this._isRead) {
@@ -320,6 +324,9 @@ class RunPage {
     this._clients.draw(state, chosen, us, this._cluster.isReachable, this.evidence.names);
     this._missing.draw(us);
     this._inside.draw(state, us);
+    if (!this._run.is_kraft) {
+      this._tree.draw(state, us, this._isInDoubt());
+    }
     this._story.draw();
     this._drawTime(n, us, state);
     this._grid.draw(state);

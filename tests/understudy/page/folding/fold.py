@@ -18,6 +18,7 @@ from tests.understudy.page.folding import fold_nodes
 from tests.understudy.page.folding.fold_faults import fault_injected, requests_dropped, term_forgotten
 from tests.understudy.page.folding.fold_groups import groups_after
 from tests.understudy.page.folding.fold_nodes import node_after
+from tests.understudy.page.folding.fold_paths import paths_after
 from tests.understudy.page.folding.fold_requests import at_receiver, requests_after
 from tests.understudy.page.folding.fold_state import (
     EMPTY,
@@ -39,10 +40,10 @@ from tests.understudy.page.folding.fold_state import (
 from tests.understudy.page.folding.fold_znodes import (
     broker_text,
     session_ended,
+    with_deletions,
     with_live_brokers,
     with_new_registrations,
     without_registrations,
-    znode_deleted,
     zookeeper_runs,
 )
 from understudy.foundation.eventlog.records import (
@@ -80,6 +81,8 @@ from understudy.foundation.eventlog.records import (
     StepReached,
     TopicsChanged,
     WatchFiredRecord,
+    ZkWrite,
+    ZkWriteDone,
 )
 from understudy.page.recorded.exact import exact_micros, session_text
 
@@ -110,7 +113,11 @@ def fold(picture: EventLogPicture, record: Envelope) -> EventLogPicture:
         known = _new_process(picture.node(record.node), record, us)
     node = node_after(_seen(known, record, us), record, us)
     picture = replace(picture, nodes=with_entry(picture.nodes, record.node, node))
-    return _cluster_after(picture, record, us)
+    before = picture.zookeeper
+    picture = _cluster_after(picture, record, us)
+    if picture.zookeeper is before:
+        return picture
+    return replace(picture, zookeeper=with_deletions(before, picture.zookeeper, picture.records))
 
 
 def _new_process(before: NodePicture, record: Envelope, us: int) -> NodePicture:
@@ -139,15 +146,18 @@ def _cluster_after(picture: EventLogPicture, record: Envelope, us: int) -> Event
     match record.data:
         case ControllerElected() | ControllerReady() | ControllerResigned():
             return _controller_after(picture, record)
-        case BrokerRegistered() | SessionOpened() | SessionExpiredRecord() | ProcessExiting() | WatchFiredRecord():
+        case BrokerRegistered() | SessionOpened() | SessionExpiredRecord() | ProcessExiting():
             return _znodes_after(picture, record, us)
+        case ZkWrite() | ZkWriteDone() | WatchFiredRecord():
+            return paths_after(picture, record)
         case ContextLoaded() | BrokersChanged():
             return _brokers_after(picture, record)
         case LeadershipWritten(partitions=states):
-            return replace(picture, partitions=_newer(picture.partitions, states))
+            return _with_states(picture, states, picture.records)
         case TopicsChanged(deleted=topics):
             return replace(
-                picture,
+                paths_after(picture, record),
+                written=without(picture.written, topics),
                 partitions=without(picture.partitions, topics),
                 acknowledged=without(picture.acknowledged, topics),
             )
@@ -216,7 +226,13 @@ def _elected(picture: EventLogPicture, record: Envelope, elected: ControllerElec
     picture = term_forgotten(picture, record.node)
     node = replace(picture.nodes[record.node], term=Term(epoch=elected.epoch))
     zookeeper = picture.zookeeper
-    zookeeper = replace(zookeeper, controller_epoch=max(zookeeper.controller_epoch, elected.epoch))
+    if elected.epoch >= zookeeper.controller_epoch:
+        zookeeper = replace(
+            zookeeper,
+            controller_epoch=elected.epoch,
+            controller_epoch_version=None if elected.epoch_zk_version < 0 else elected.epoch_zk_version,
+            controller_epoch_changed=picture.records,
+        )
     picture = replace(picture, nodes=with_entry(picture.nodes, record.node, node), zookeeper=zookeeper)
     if picture.controller is not None and elected.epoch <= picture.controller.epoch:
         return picture
@@ -226,6 +242,7 @@ def _elected(picture: EventLogPicture, record: Envelope, elected: ControllerElec
         node=record.node,
         session=session_text(elected.session_id),
         zxid=record.zxid,
+        created=picture.records,
     )
     return replace(
         picture,
@@ -240,10 +257,13 @@ def _brokers_after(picture: EventLogPicture, record: Envelope) -> EventLogPictur
     zookeeper = picture.zookeeper
     match record.data:
         case ContextLoaded(epoch=epoch, live_brokers=live_brokers, partitions=partitions):
-            picture = replace(picture, partitions=_newer(picture.partitions, partitions))
+            picture = _with_states(picture, partitions, None)
             if epoch < zookeeper.controller_epoch:
                 return picture
-            zookeeper = replace(zookeeper, controller_epoch=epoch)
+            if epoch > zookeeper.controller_epoch:
+                zookeeper = replace(
+                    zookeeper, controller_epoch=epoch, controller_epoch_version=None, controller_epoch_changed=None
+                )
             return replace(picture, zookeeper=with_live_brokers(zookeeper, live_brokers, record.zxid))
         case BrokersChanged() as brokers:
             term = picture.nodes[record.node].term
@@ -253,19 +273,31 @@ def _brokers_after(picture: EventLogPicture, record: Envelope) -> EventLogPictur
             zookeeper = without_registrations(
                 zookeeper, lambda broker: broker in dead or broker not in live, record.zxid
             )
-            return replace(picture, zookeeper=with_new_registrations(zookeeper, brokers.new))
+            return with_new_registrations(replace(picture, zookeeper=zookeeper), brokers.new)
     return picture
 
 
-def _newer(known: Topics[Leadership], written: Iterable[Leadership]) -> Topics[Leadership]:
-    """Replace states by newer ones: the records of a paused controller may come late."""
+def _with_states(picture: EventLogPicture, states: Iterable[Leadership], number: int | None) -> EventLogPicture:
+    """Replace states by newer ones: the records of a paused controller may come late.
+
+    Args:
+        number: of the record that says that they were written; None if they were only read.
+    """
     newest: dict[tuple[str, int], Leadership] = {}
-    for state in written:
+    written: dict[tuple[str, int], int | None] = {}
+    for state in states:
         key = (state.topic, state.partition)
-        before = newest.get(key) or value_of(known, *key)
-        if before is None or _age(state) >= _age(before):
-            newest[key] = state
-    return changed(known, ((*key, state) for key, state in newest.items()))
+        before = newest.get(key) or value_of(picture.partitions, *key)
+        if before is not None and _age(state) < _age(before):
+            continue
+        newest[key] = state
+        if number is not None or before is None or _age(state) > _age(before):
+            written[key] = number
+    return replace(
+        picture,
+        partitions=changed(picture.partitions, ((*key, state) for key, state in newest.items())),
+        written=changed(picture.written, ((*key, at) for key, at in written.items())),
+    )
 
 
 def _age(state: Leadership) -> tuple[int, int, int]:
@@ -281,13 +313,13 @@ def _znodes_after(picture: EventLogPicture, record: Envelope, us: int) -> EventL
         case SessionOpened():
             return replace(picture, zookeeper=zookeeper_runs(zookeeper))
         case BrokerRegistered(broker_id=broker, broker_epoch=epoch, session_id=session):
-            registration = Registration(epoch=epoch, session=session_text(session), node=record.node)
+            registration = Registration(
+                epoch=epoch, session=session_text(session), node=record.node, created=picture.records
+            )
             ids = with_entry(zookeeper.ids, broker_text(broker), registration)
             return replace(picture, zookeeper=replace(zookeeper_runs(zookeeper), ids=ids))
         case SessionExpiredRecord(session_id=session):
             return session_ended(picture, record.node, session_text(session))
-        case WatchFiredRecord(path=path, kind="deleted"):
-            return znode_deleted(picture, path, record.zxid)
         case ProcessExiting():
             picture = term_forgotten(picture, record.node)
             node = fold_nodes.without_session(picture.nodes[record.node])

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Final
 
 from tests.understudy.page.folding import fold_nodes
+from tests.understudy.page.folding.fold_paths import path_deleted
 from tests.understudy.page.folding.fold_state import EventLogPicture, Life, NodePicture, with_entry, without
-from tests.understudy.page.folding.fold_znodes import controller_deleted, session_ended, znode_deleted
+from tests.understudy.page.folding.fold_znodes import controller_deleted, session_ended
 
 _ZOOKEEPER: Final = "zookeeper"
 _LIFE_AFTER: Final = {
@@ -34,7 +35,7 @@ def fault_injected(picture: EventLogPicture, target: str, fault: str, us: int) -
     if fault == "depose":
         picture = controller_deleted(picture)
     elif fault == "delete":
-        picture = znode_deleted(picture, target, 0)
+        picture = path_deleted(picture, target, 0)
     elif fault == "expire":
         picture = session_ended(picture, target, None)
     if target == _ZOOKEEPER and fault in _ZOOKEEPER_LIFE_AFTER:

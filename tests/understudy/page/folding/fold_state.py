@@ -258,6 +258,15 @@ class ClientPicture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PendingWrite:
+    """A write to ZooKeeper without an outcome so far, as in `ZkWrite`."""
+
+    purpose: str
+    paths: tuple[str, ...]
+    fenced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodePicture:
     """One node: a process, by its own records and the faults injected into it."""
 
@@ -284,6 +293,8 @@ class NodePicture:
     """The controller event that it is processing."""
     queue: tuple[ControllerEvent, ...] = ()
     """The events that wait."""
+    writes: Mapping[str, PendingWrite] = field(default_factory=_nothing)
+    """By the sequence number of the `ZkWrite`."""
     partition_states: Topics[str] = field(default_factory=_nothing)
     """Kafka's names of the states in its partition state machine."""
     replica_states: Topics[Mapping[int, str]] = field(default_factory=_nothing)
@@ -331,6 +342,8 @@ class ControllerZNode:
     session: str | None
     zxid: int
     """The newest that its creator had seen then; 0 if that is not known."""
+    created: int
+    """The number of the record that has created it, from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,6 +354,20 @@ class Registration:
     """Its broker epoch, the zxid that created it; None if that is not known."""
     session: str | None
     node: str
+    created: int | None
+    """The number of the record that has created it, from 1; None if no record has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersistentZNode:
+    """A znode that no record says more about than that it exists, and when it was written."""
+
+    created: int | None
+    """The number of the record that has created it, from 1; None if no record has."""
+    changed: int | None
+    """The number of the record that has changed it, or its children, last."""
+    zxid: int
+    """The newest that its writer had seen then; 0 if that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,8 +377,16 @@ class ZooKeeperPicture:
     life: Life = Life.UNKNOWN
     controller: ControllerZNode | None = None
     controller_epoch: int = 0
+    controller_epoch_version: int | None = None
+    """The version of `/controller_epoch`; None if that is not known."""
+    controller_epoch_changed: int | None = None
+    """The number of the record that has changed it last; None if no record has."""
     ids: Mapping[str, Registration] = field(default_factory=_nothing)
     """By broker id, as a text."""
+    others: Mapping[str, PersistentZNode] = field(default_factory=_nothing)
+    """The other znodes by path, but for the states of partitions and the znodes between them and their topics."""
+    deleted: Mapping[str, int] = field(default_factory=_nothing)
+    """The number of the record that has deleted a znode, by the path of each that is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,6 +438,8 @@ class EventLogPicture:
     zookeeper: ZooKeeperPicture = ZooKeeperPicture()
     partitions: Topics[Leadership] = field(default_factory=_nothing)
     """The state of each partition in ZooKeeper, from the newest controller epoch."""
+    written: Topics[int] = field(default_factory=_nothing)
+    """The number of the record that says that the state was written; of a state that was only read there is none."""
     acknowledged: Topics[Acknowledged] = field(default_factory=_nothing)
     groups: Mapping[str, GroupPicture] = field(default_factory=_nothing)
     in_flight: Mapping[str, InFlight] = field(default_factory=_nothing)

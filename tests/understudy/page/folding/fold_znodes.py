@@ -1,4 +1,4 @@
-"""The znodes that a picture follows, `/controller` and `/brokers/ids/N`; a part of
+"""The ephemeral znodes that a picture follows, `/controller` and `/brokers/ids/N`; a part of
 `tests.understudy.page.folding.fold`.
 
 ZooKeeper keeps no event log, so their changes are taken from the records of its clients. A watch may reach a client
@@ -63,7 +63,7 @@ def znode_deleted(picture: EventLogPicture, path: str, zxid: int) -> EventLogPic
     """Delete the znode at `path`, unless it was created after what a reader at `zxid` has seen."""
     zookeeper = picture.zookeeper
     if path == CONTROLLER:
-        if zookeeper.controller is None or _has_seen(zxid, zookeeper.controller.zxid):
+        if zookeeper.controller is None or has_seen(zxid, zookeeper.controller.zxid):
             return controller_deleted(picture)
     elif path.startswith(_REGISTRATIONS):
         broker = path.removeprefix(_REGISTRATIONS)
@@ -76,18 +76,28 @@ def without_registrations(zookeeper: ZooKeeperPicture, is_gone: Callable[[str], 
     gone = [
         broker
         for broker, registration in zookeeper.ids.items()
-        if is_gone(broker) and _has_seen(zxid, registration.epoch)
+        if is_gone(broker) and has_seen(zxid, registration.epoch)
     ]
     return replace(zookeeper, ids=without(zookeeper.ids, gone))
 
 
-def with_new_registrations(zookeeper: ZooKeeperPicture, brokers: Iterable[int]) -> ZooKeeperPicture:
-    """Add the registrations, of which nothing is known but that they exist, that are not known yet."""
-    for broker in brokers:
-        if broker_text(broker) not in zookeeper.ids:
-            registration = _registration(broker, None)
-            zookeeper = replace(zookeeper, ids=with_entry(zookeeper.ids, broker_text(broker), registration))
-    return zookeeper
+def with_new_registrations(picture: EventLogPicture, brokers: Iterable[int]) -> EventLogPicture:
+    """Add the registrations that a controller has found and that are not known yet, with what the brokers' own records
+    say of them."""
+    zookeeper = picture.zookeeper
+    for broker in map(broker_text, brokers):
+        if broker not in zookeeper.ids:
+            node = f"broker-{broker}"
+            own = picture.node(node)
+            is_own = own.broker_epoch is not None and own.session is not None
+            registration = Registration(
+                epoch=own.broker_epoch if is_own else None,
+                session=own.session.id if own.session is not None and is_own else None,
+                node=node,
+                created=None,
+            )
+            zookeeper = replace(zookeeper, ids=with_entry(zookeeper.ids, broker, registration))
+    return replace(picture, zookeeper=zookeeper)
 
 
 def with_live_brokers(zookeeper: ZooKeeperPicture, live: Iterable[tuple[int, int]], zxid: int) -> ZooKeeperPicture:
@@ -108,15 +118,33 @@ def with_live_brokers(zookeeper: ZooKeeperPicture, live: Iterable[tuple[int, int
     return zookeeper
 
 
+def with_deletions(before: ZooKeeperPicture, after: ZooKeeperPicture, number: int) -> ZooKeeperPicture:
+    """Note which znodes a record has deleted, and forget earlier deletions of znodes that are there again.
+
+    Args:
+        number: of the record, from 1.
+    """
+    had, has = _paths(before), _paths(after)
+    gone = without(after.deleted, has)
+    for path in had - has:
+        gone = with_entry(gone, path, number)
+    return replace(after, deleted=gone)
+
+
+def _paths(zookeeper: ZooKeeperPicture) -> set[str]:
+    controller = () if zookeeper.controller is None else (CONTROLLER,)
+    return {*controller, *(f"{_REGISTRATIONS}{broker}" for broker in zookeeper.ids), *zookeeper.others}
+
+
 def broker_text(broker: int) -> str:
     """Return a broker id as it is in the names of znodes and nodes."""
     return str(exact(broker))
 
 
 def _registration(broker: int, epoch: int | None) -> Registration:
-    return Registration(epoch=epoch, session=None, node=f"broker-{broker_text(broker)}")
+    return Registration(epoch=epoch, session=None, node=f"broker-{broker_text(broker)}", created=None)
 
 
-def _has_seen(zxid: int, created: int | None) -> bool:
+def has_seen(zxid: int, created: int | None) -> bool:
     """Whether a reader at `zxid` has seen what `created` created; True if one of them is not known."""
     return created is None or 0 in (created, zxid) or zxid >= created
