@@ -50,8 +50,8 @@ SHARES = {
     "zookeeper-versions": Share(
         1, 3, "3.4 lacks most of what our brokers use; the contracts are tested with each version"
     ),
-    "lesson-steps": Share(6, 20, "with the four that are made anew, these show every kind of part"),
-    "lessons-made-anew": Share(4, 19, "most recorded ones are judged; these find their moments anew"),
+    "lesson-steps": Share(6, 21, "with the four that are made anew, these show every kind of part"),
+    "lessons-made-anew": Share(4, 20, "most recorded ones are judged; these find their moments anew"),
     "lesson-sizes": Share(2, 4, "a small laptop and a phone have the least room; the others are between or larger"),
     "folds": Share(4, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
     "compaction-ends": Share(8, 24, "each seed ends thirty times within a compaction, in each of four settings"),

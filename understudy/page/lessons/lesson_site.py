@@ -26,7 +26,7 @@ _DIGITS: Final = 12
 _TOPICS: Final = {
     "The controller": ("election", "takeover", "zombie", "queue", "unknown-outcome", "two-hundred-runs", "new-topic"),
     "Leaders and replicas": ("leader", "clean-or-available", "preferred", "isr", "acks", "two-leaders", "truncation"),
-    "Brokers and ZooKeeper": ("shutdown", "bounced", "zookeeper-away", "two-data-centres"),
+    "Brokers and ZooKeeper": ("shutdown", "bounced", "zookeeper-away", "two-data-centres", "deleted-controller"),
     "Consumer groups": ("rebalance",),
     "KRaft": ("kraft",),
 }

@@ -279,3 +279,21 @@ def test_the_command_of_a_recording_can_be_given_and_makes_its_cluster() -> None
     assert options.partitions == (described_run.partitions,)
     assert options.session_timeout_ms == (described_run.session_timeout_ms,)
     assert list(options.kafka_kraft) == [described_run.software_version]
+
+
+def test_a_deleted_controller_is_stopped_by_the_version_of_its_epoch_and_not_by_its_session() -> None:
+    deleted, elected, again = (record_at("deleted-controller", name) for name in ("deleted", "elected", "again"))
+    assert (elected.epoch, elected.epoch_zk_version) == (2, 2)
+    assert deleted.target.startswith("broker-")
+    successor, late = record_at("deleted-controller", "successor"), record_at("deleted-controller", "late")
+    refused, passes = record_at("deleted-controller", "refused"), record_at("deleted-controller", "passes")
+    assert again.target != f"broker-{successor.broker_id}"
+    assert late.epoch_zk_version == refused.offered == passes.offered == elected.epoch_zk_version
+    assert successor.epoch_zk_version == refused.known == passes.known == elected.epoch_zk_version + 1
+    assert (refused.switched_off, passes.switched_off) == (False, True)
+    one, other = shown("deleted-controller").prepared.sides
+    assert one.numbers["count.SessionExpired"] == other.numbers["count.SessionExpired"] == 0
+    assert one.numbers["outage_ms"] < 100 < one.numbers["session_ms"]
+    assert (one.numbers["lost"], one.numbers["violations"], one.numbers["let_through"]) == (0, 0, 0)
+    assert other.numbers["violations"] > 0
+    assert other.numbers["let_through"] > 0
