@@ -7,9 +7,10 @@ and the clocks and controller epochs continue, so that its decisions replace the
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -20,27 +21,37 @@ from understudy.trials.seeds.seeds import run_seed
 SEED: Final = 1
 SIMULATED_S: Final = 600
 _EPOCHS: Final = ("controller_epoch", "request_controller_epoch", "epoch")
+_BROKER_EPOCH: Final = "broker_epoch"
 _STATES: Final = ("partitions", "leaders", "followers")
 _EPOCH_OF_STATE, _VALUES_OF_STATE = 6, 8
-_MORE_EPOCHS: Final = 10_000
-"""More than a simulated run has controllers."""
+_MORE_BROKER_EPOCHS: Final = 10**9
+"""More than a simulated run has transactions of ZooKeeper."""
 
 
 def write_long_run(folder: Path, records: int) -> None:
-    """Write the logs of one run with `records` records into a run folder: NODE/events."""
+    """Write the logs of one run with `records` records into a run folder: NODE/events.
+
+    No record of it is missing if the last repetition is whole.
+    """
     with tempfile.TemporaryDirectory(prefix="understudy-bench-") as simulated:
         run_seed(SEED, SIMULATED_S, events=Path(simulated))
         events = sorted(Path(simulated).glob("*/events"))
         files = [file for each in events for file in log_files(each)]
-        lines = sorted((decode_header(line).mono_ms, file, line) for file in files for line in _lines(file))
-        incarnations = max(file.incarnation for file in files)
+        lines = sorted(
+            ((decode_header(line).mono_ms, file, line) for file in files for line in _lines(file)),
+            key=itemgetter(0, 1),
+        )
+        more = _More(
+            incarnations={file.node: file.incarnation for file in sorted(files)},
+            epochs=max(decode_header(line).controller_epoch for _, _, line in lines),
+        )
         written = 0
         for repetition in range(1 + records // len(lines)):
             texts: dict[Path, list[bytes]] = {}
             for _, file, line in lines[: records - written]:
-                incarnation = file.incarnation + repetition * incarnations
+                incarnation = file.incarnation + repetition * more.incarnations[file.node]
                 path = folder / file.node / "events" / f"{file.node}-{incarnation:04d}-{file.file:04d}.jsonl"
-                texts.setdefault(path, []).append(_later(line, repetition, incarnation))
+                texts.setdefault(path, []).append(_later(line, repetition, incarnation, more))
                 written += 1
             for path, text in texts.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,14 +62,26 @@ def _lines(file: LogFile) -> Iterator[bytes]:
     return iter(file.path.read_bytes().splitlines(keepends=True))
 
 
-def _later(line: bytes, repetition: int, incarnation: int) -> bytes:
+class _More(NamedTuple):
+    """By how much numbers grow from one repetition to the next."""
+
+    incarnations: Mapping[str, int]
+    """By node."""
+    epochs: int
+
+
+def _later(line: bytes, repetition: int, incarnation: int, each: _More) -> bytes:
     """The line in a later repetition."""
     record: dict[str, Any] = msgspec.json.decode(line)
     record["incarnation"] = incarnation
     for clock in ("mono_ms", "wall_ms"):
         record[clock] += repetition * SIMULATED_S * 1000
-    more = repetition * _MORE_EPOCHS
+    more = repetition * each.epochs
     data = record["data"]
+    if record["type"] == "LogSeen":
+        data["incarnation"] += repetition * each.incarnations[data["node"]]
+    if data.get(_BROKER_EPOCH, -1) >= 0:
+        data[_BROKER_EPOCH] += repetition * _MORE_BROKER_EPOCHS
     for holder in (record, data):
         for name in _EPOCHS:
             if holder.get(name, 0) > 0:
