@@ -11,7 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 
 from understudy.spark.failures import spark_errors
-from understudy.spark.kernels.results import Kernel, RowKernel, one_row, run_kernel, run_kernel_on_rows
+from understudy.spark.kernels.results import (
+    BatchKernel,
+    Kernel,
+    RowKernel,
+    one_row,
+    run_kernel,
+    run_kernel_on_batches,
+    run_kernel_on_rows,
+)
 
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -43,6 +51,11 @@ def distribute(spark: SparkSession, tasks: Sequence[bytes], kernel: Kernel) -> D
 def run_on_rows(rows: DataFrame, kernel: RowKernel) -> DataFrame:
     """Return the results of a kernel on the rows of a DataFrame, with the columns of `SCHEMA`."""
     return rows.mapInArrow(_named(partial(run_kernel_on_rows, kernel), kernel), SCHEMA)
+
+
+def run_on_batches(rows: DataFrame, kernel: BatchKernel) -> DataFrame:
+    """Return the results of a kernel on the rows of a DataFrame as Arrow batches, with the columns of `SCHEMA`."""
+    return rows.mapInArrow(_named(partial(run_kernel_on_batches, kernel), kernel), SCHEMA)
 
 
 def _named(work: Work, kernel: Callable[..., object]) -> Work:

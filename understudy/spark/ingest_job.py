@@ -1,4 +1,4 @@
-"""Writes the parts of a lake in Spark: each task has whole runs, and its worker writes their Parquet files."""
+"""Writes the parts of a lake in Spark: each task has whole runs, or a piece of a large one; its worker writes files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from understudy.spark.failures import spark_errors
 from understudy.spark.job_watch import described
 from understudy.spark.kernels import writing
 from understudy.spark.kernels.measuring import encoded_task
+from understudy.spark.large_runs import write_large_run
 
 
 class SparkEngine:
@@ -43,3 +44,14 @@ class SparkEngine:
             with described(self._spark, "Understudy: writing runs into a lake"):
                 written = contents(distribute(self._spark, list(map(encoded_task, tasks)), kernel))
         return map(writing.decoded, written)
+
+    def write_large(self, lake: StoragePath, run: RunFiles) -> WrittenRun:
+        """Write a part of one run in pieces.
+
+        Raises:
+            NotInPieces: that cannot be; the message says why.
+            SparkFailed: as for `write`.
+            OSError: a file of the run or of the lake cannot be read or written.
+        """
+        with spark_errors(f"the event logs of run {run.run} cannot be written into {lake}", self._spark):
+            return write_large_run(self._spark, lake, run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import pyarrow as pa
@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from understudy.history.lake.columns import ENVELOPE_FIELDS, INGEST
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.layout import RECORDS
+from understudy.history.lake.parts import folder_of, schema_of
+from understudy.history.lake.written import TableFile
 from understudy.history.storage.paths import StoragePath, UrlPath, spark_url
 from understudy.spark.ddl import ddl
 from understudy.spark.failures import spark_errors
@@ -47,7 +49,7 @@ def read_lake(
     if has_delta(spark) and (number := opened.table_version(folder)) is not None:
         rows = _by_delta(spark, opened, folder, number, schema)
     else:
-        rows = _by_files(spark, opened, opened.files(*folder.split("/")), schema)
+        rows = _by_files(spark, opened.path, opened.files(*folder.split("/")), schema)
     return _without(_counted(rows, opened).drop(INGEST.name), left_out)
 
 
@@ -72,25 +74,49 @@ def read_records(
     opened = Lake(lake, version)
     files = [path for name in opened.record_types for path in opened.files(RECORDS, name)]
     left_out = opened.left_out(RECORDS, incomplete=incomplete)
+    rows = _records_by_files(spark, opened.path, files)
+    return _without(_counted(rows, opened).drop(INGEST.name), left_out)
+
+
+def read_files(
+    spark: SparkSession, lake: StoragePath, files: Mapping[str, Sequence[TableFile]], name: str
+) -> DataFrame:
+    """Return the rows of a table in files that have been written for a lake, but not committed.
+
+    Args:
+        files: the files by folder, as in `Part`.
+        name: a table, or `records` for the records of all types as `read_records` returns them.
+
+    Raises:
+        SparkFailed: Spark has no connector for the lake's store.
+    """
+    if name == RECORDS:
+        paths = [lake / folder / file.name for folder, own in files.items() for file in own]
+        return _records_by_files(spark, lake, paths).drop(INGEST.name)
+    folder = folder_of(name)
+    paths = [lake / folder / file.name for file in files.get(folder, ())]
+    return _by_files(spark, lake, paths, schema_of(folder)).drop(INGEST.name)
+
+
+def _records_by_files(spark: SparkSession, lake: StoragePath, files: Sequence[StoragePath]) -> DataFrame:
+    """Return what the records in files of several types share, with `type` and `ingest`."""
     schema = pa.schema(ENVELOPE_FIELDS)
     if not files:
-        return spark.createDataFrame([], f"{ddl(schema)}, `type` STRING")
+        return spark.createDataFrame([], f"{ddl(schema.append(INGEST))}, `type` STRING")
     # A file has the records of one type, in the folder of its name.
-    folder = "element_at(split(_metadata.file_path, '/'), -2) AS type"
-    rows = _by_files(spark, opened, files, schema, folder)
-    return _without(_counted(rows, opened).drop(INGEST.name), left_out)
+    return _by_files(spark, lake, files, schema, "element_at(split(_metadata.file_path, '/'), -2) AS type")
 
 
 def _by_delta(spark: SparkSession, lake: Lake, folder: str, version: int, schema: pa.Schema) -> DataFrame:
     """Return a version of a table as Delta Lake reads it, which skips files by their statistics."""
-    with _store_errors(spark, lake):
+    with _store_errors(spark, lake.path):
         rows = spark.read.format("delta").option("versionAsOf", version).load(spark_url(lake.path / folder))
     # Rows of an older version may lack columns, and fields of columns.
     return rows.to(spark.createDataFrame([], ddl(schema.append(INGEST))).schema)
 
 
 def _by_files(
-    spark: SparkSession, lake: Lake, files: Sequence[StoragePath], schema: pa.Schema, *more: str
+    spark: SparkSession, lake: StoragePath, files: Sequence[StoragePath], schema: pa.Schema, *more: str
 ) -> DataFrame:
     """Return the rows of files, with `ingest` and more columns, as any Spark reads them."""
     columns = ddl(schema.append(INGEST))
@@ -100,8 +126,8 @@ def _by_files(
         return spark.read.schema(columns).parquet(*map(spark_url, files)).selectExpr("*", *more)
 
 
-def _store_errors(spark: SparkSession, lake: Lake) -> AbstractContextManager[None]:
-    return spark_errors(_CANNOT_READ.format(lake.path), spark) if isinstance(lake.path, UrlPath) else nullcontext()
+def _store_errors(spark: SparkSession, lake: StoragePath) -> AbstractContextManager[None]:
+    return spark_errors(_CANNOT_READ.format(lake), spark) if isinstance(lake, UrlPath) else nullcontext()
 
 
 def _counted(rows: DataFrame, lake: Lake) -> DataFrame:

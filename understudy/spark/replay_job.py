@@ -11,7 +11,7 @@ from understudy.history.metrics.metric_tables import TABLES
 from understudy.history.metrics.row_tables import ROW_TABLES
 from understudy.history.reading.listing import LogListing
 from understudy.history.report.replay import Measured, Replay, measure_groups, replay_of
-from understudy.history.report.runs import FoundLogs, RunFiles, logs_in, pack
+from understudy.history.report.runs import LARGE_RUN_BYTES, FoundLogs, RunFiles, logs_in, pack
 from understudy.history.storage.paths import StoragePath, spark_url
 from understudy.spark.background import SparkInBackground
 from understudy.spark.distribution import contents, distribute
@@ -67,6 +67,11 @@ class SparkReplay:
         groups = logs.groups
         megabytes = groups.bytes / 1e6
         progress(f"computing the tables of {len(groups):,} runs in {logs.listing.count:,} files, {megabytes:,.1f} MB")
+        for run, size in groups.larger_than(LARGE_RUN_BYTES):
+            progress(
+                f"run {run} has {size / 1e6:,.0f} MB of logs, and a task needs memory for all its records; `understudy "
+                "ingest` divides it"
+            )
         if output is None:
             kernel = measuring.measure if whole else measuring.measure_for_page
             with spark_errors("the event logs cannot be read in Spark", self._spark):

@@ -57,6 +57,10 @@ FINDINGS = "findings"
 RUN_TABLES: dict[str, type[msgspec.Struct]] = {**TABLES, **ROW_TABLES, FINDINGS: LogFinding}
 """All tables with rows of runs, by name: those that are computed from records, and the damage to the logs."""
 
+_WITHIN = "_within_ms"
+_WITHOUT_DOUBT: dict[str, Any] = {"doubt": (), "is_complete": True}
+"""Columns of a complete run that SQL leaves out, besides `_WITHIN`."""
+
 _ENVELOPE_NAMES = frozenset(field.name for field in ENVELOPE_FIELDS)
 
 _MAX_TIME_MS = 2.0**46
@@ -177,13 +181,40 @@ def run_table(name: str, rows: Sequence[tuple[str, msgspec.Struct]], started_ms:
     """
     columns = [pa.array([run for run, _ in rows], pa.string())]
     columns += _struct_columns(_info(RUN_TABLES[name]), [row for _, row in rows])
+    return _with_times(name, columns, [started_ms[run] for run, _ in rows] if time_columns(name) else ())
+
+
+def completed(name: str, rows: pa.Table, started_ms: float) -> pa.Table:
+    """Return rows of a run that SQL has computed as rows of the table `name`: with the columns that SQL leaves out.
+
+    The run is complete and has one clock. So no column is in doubt, and no clock allows a time to be wrong.
+
+    Args:
+        started_ms: the beginning of the run, as in `Totals`.
+    """
+    columns = [rows[RUN.name].combine_chunks()]
+    columns += [_completed(field, rows) for field in struct_type(RUN_TABLES[name])]
+    return _with_times(name, columns, [started_ms] * rows.num_rows)
+
+
+def _completed(field: pa.Field, rows: pa.Table) -> pa.Array:
+    if field.name in rows.column_names:
+        return rows[field.name].combine_chunks().cast(field.type)
+    if field.name.endswith(_WITHIN):
+        time = rows[f"{field.name.removesuffix(_WITHIN)}_ms"].combine_chunks()
+        return pc.if_else(time.is_valid(), 0.0, pa.scalar(None, pa.float64()))
+    return pa.array([_WITHOUT_DOUBT[field.name]] * rows.num_rows, field.type)
+
+
+def _with_times(name: str, columns: list[pa.Array], started_ms: Sequence[float]) -> pa.Table:
+    """Return the columns of a table with the timestamps after them."""
+    schema = table_schema(name)
     if times := time_columns(name):
-        schema = table_schema(name)
-        began = _micros(pa.array([started_ms[run] for run, _ in rows], pa.float64()))
+        began = _micros(pa.array(started_ms, pa.float64()))
         for milliseconds in times.values():
             micros = _micros(columns[schema.get_field_index(milliseconds)])
             columns.append(_timestamps(micros if milliseconds == _STARTED else pc.add(began, micros)))
-    return pa.Table.from_arrays(columns, schema=table_schema(name))
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _micros(milliseconds: pa.Array) -> pa.Array:

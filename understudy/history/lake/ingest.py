@@ -15,12 +15,13 @@ from typing import NamedTuple, Protocol, TypeAlias
 from understudy.history.lake.errors import LakeError
 from understudy.history.lake.lake import Lake
 from understudy.history.lake.parts import schema_digest
+from understudy.history.lake.pieces import NotInPieces
 from understudy.history.lake.runs_to_parts import RefusedRun, WrittenRun, write_part
 from understudy.history.lake.writer import LakeWriter, check_is_lake
 from understudy.history.lake.written import RunEntry
 from understudy.history.reading.file_marks import by_name, continues, same_content
 from understudy.history.reading.reader import find_files
-from understudy.history.report.runs import RunFiles, find_runs, joined
+from understudy.history.report.runs import LARGE_RUN_BYTES, RunFiles, find_runs, joined
 from understudy.history.storage.paths import StoragePath, UrlPath, results_of, storage_path
 
 IN_PROCESS_BYTES = 16 * 1024 * 1024
@@ -39,7 +40,7 @@ class NothingToIngest(LakeError):
 
 
 class Engine(Protocol):
-    """Writes the parts of tasks."""
+    """Writes parts."""
 
     @property
     def cores(self) -> int:
@@ -47,6 +48,13 @@ class Engine(Protocol):
 
     def write(self, lake: StoragePath, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterable[WrittenRun]:
         """Write one part for each task."""
+
+    def write_large(self, lake: StoragePath, run: RunFiles) -> WrittenRun:
+        """Write a part of one run whose logs are more than a task should have, in pieces.
+
+        Raises:
+            NotInPieces: this run cannot be written so; the message says why.
+        """
 
 
 class InProcess:
@@ -56,6 +64,9 @@ class InProcess:
 
     def write(self, lake: StoragePath, tasks: Sequence[tuple[RunFiles, ...]]) -> Iterator[WrittenRun]:
         return (write_part(lake, task) for task in tasks)
+
+    def write_large(self, lake: StoragePath, run: RunFiles) -> WrittenRun:
+        raise NotInPieces("only Spark divides a run")
 
 
 OpenEngine: TypeAlias = Callable[[int], Engine]
@@ -181,26 +192,50 @@ def _write(
     result: Ingested,
     progress: Callable[[str], object],
 ) -> None:
-    """Write and commit runs round by round."""
-    known = set(writer.runs)
-    tasks = _tasks(wanted, engine.cores)
+    """Write and commit runs: each large one, then the others round by round."""
+    rounds = _Rounds(writer, result)
+    others = []
+    for group in wanted:
+        if group.bytes <= LARGE_RUN_BYTES:
+            others.append(group)
+            continue
+        progress(f"writing run {group.run} into {writer.lake} in pieces, {group.bytes / 1e6:,.0f} MB")
+        try:
+            rounds.commit([engine.write_large(writer.lake, group)])
+        except NotInPieces as why:
+            progress(f"writing run {group.run} in one task, which needs memory for all its records: {why}")
+            others.append(group)
+    tasks = _tasks(others, engine.cores) if others else []
     size = engine.cores * _TASKS_PER_ROUND_AND_CORE
-    done = 0
+    done = len(wanted) - len(others)
     for begin in range(0, len(tasks), size):
+        some = tasks[begin : begin + size]
         progress(f"writing {len(wanted)} runs into {writer.lake}, {done} done")
-        written = list(engine.write(writer.lake, tasks[begin : begin + size]))
-        elsewhere = writer.commit(written)
+        rounds.commit(list(engine.write(writer.lake, some)))
+        done += sum(map(len, some))
+
+
+class _Rounds:
+    """Commits the parts of each round, and notes the result."""
+
+    def __init__(self, writer: LakeWriter, result: Ingested) -> None:
+        self._writer = writer
+        self._result = result
+        self._known = set(writer.runs)
+
+    def commit(self, written: Sequence[WrittenRun]) -> None:
+        elsewhere = self._writer.commit(written)
+        result = self._result
         for part in written:
             result.refused += part.refused
             for run, entry in part.runs.items():
                 if run in elsewhere:
                     result.unchanged.append(run)
                     continue
-                (result.replaced if run in known else result.added).append(run)
+                (result.replaced if run in self._known else result.added).append(run)
                 result.records += entry.records
                 if entry.missing:
                     result.incomplete[run] = entry.missing
-        done += sum(map(len, tasks[begin : begin + size]))
 
 
 def remove(runs: Sequence[str], lake: StoragePath) -> int:

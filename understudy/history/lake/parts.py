@@ -1,7 +1,8 @@
 """Writes parts of a lake: the rows of some runs, as one Parquet file for each table that has any.
 
-The file of a table is `<table>/<part>.parquet`. Each part gets a new name, so that the files of a killed
-writer are never mixed up with others. A file counts once a commit of its Delta table has added it (`delta`).
+The file of a table is `<table>/<name>.parquet`. Each writer gets a new name, so that the files of a killed one are
+never mixed up with others. A file counts once a commit of its Delta table has added it (`delta`). Several writers make
+one part of a run that is larger than a task.
 """
 
 from __future__ import annotations
@@ -51,9 +52,14 @@ def described_schema(folder: str) -> pa.Schema:
     return pa.schema([*described, INGEST.with_metadata({"comment": _INGEST_COMMENT})])
 
 
+def folder_of(name: str) -> str:
+    """Return the folder of one of `RUN_TABLES` or of a record type."""
+    return f"{TABLES_FOLDER if name in RUN_TABLES else RECORDS}/{name}"
+
+
 def folders() -> list[str]:
     """Return the folders of all tables."""
-    return [f"{TABLES_FOLDER}/{name}" for name in RUN_TABLES] + [f"{RECORDS}/{name}" for name in PAYLOAD_BY_TYPE]
+    return list(map(folder_of, (*RUN_TABLES, *PAYLOAD_BY_TYPE)))
 
 
 @cache
@@ -84,7 +90,7 @@ def rewritten(
                     table = without_pairs(opened.read_row_group(group), dropped)
                     if table.num_rows:
                         writer.add_written(folder.name, table)
-        return writer.close().files.get(folder.name)
+        return next(iter(writer.close().files.get(folder.name, ())), None)
 
 
 # ------------------------------------------------------------------ files
@@ -93,12 +99,17 @@ def rewritten(
 class PartWriter:
     """Writes the files of one part. They are on disk when `close` returns, and count once they are in their tables.
 
+    Args:
+        ingest: the name of the part, if other writers write more files of it.
+
     Attributes:
         name: the name of the part, which is the column `ingest` of its rows.
     """
 
-    def __init__(self, lake: StoragePath) -> None:
-        self.name = uuid.uuid4().hex[:16]
+    def __init__(self, lake: StoragePath, ingest: str = "") -> None:
+        own = new_name()
+        self.name = ingest or own
+        self._file = f"{own}.parquet"
         self._lake = lake
         self._buffers: dict[str, list[pa.Table]] = {}
         self._bytes = 0
@@ -141,15 +152,14 @@ class PartWriter:
             OSError: it cannot be written.
         """
         self._flush()
-        files: dict[str, TableFile] = {}
+        files: dict[str, tuple[TableFile, ...]] = {}
         for folder, (stream, writer) in self._open.items():
             writer.close()
             size = stream.tell()
             _close_durably(self._lake / folder, stream)
             runs, ingests = ((min(found), max(found)) for found in self._values[folder].values())
-            files[folder] = TableFile(
-                name=file_name(self.name), bytes=size, rows=self._rows[folder], runs=runs, ingests=ingests
-            )
+            written = TableFile(name=self._file, bytes=size, rows=self._rows[folder], runs=runs, ingests=ingests)
+            files[folder] = (written,)
         for folder in self._open:
             _sync_folder(self._lake / folder)
         return Part(files=files)
@@ -163,7 +173,7 @@ class PartWriter:
 
     def _writer(self, folder: str, schema: pa.Schema) -> pq.ParquetWriter:
         if folder not in self._open:
-            path = self._lake / folder / file_name(self.name)
+            path = self._lake / folder / self._file
             path.parent.mkdir(parents=True, exist_ok=True)
             stream = path.open("xb")
             writer = pq.ParquetWriter(stream, schema, compression="zstd", use_dictionary=_text_columns(schema))
@@ -186,8 +196,9 @@ def _texts_in(path: str, type_: pa.DataType) -> Iterator[str]:
             yield from _texts_in(f"{path}.{field.name}", field.type)
 
 
-def file_name(part: str) -> str:
-    return f"{part}.parquet"
+def new_name() -> str:
+    """Return a name that no other part and no other file has."""
+    return uuid.uuid4().hex[:16]
 
 
 def _close_durably(path: StoragePath, stream: BinaryIO) -> None:

@@ -7,7 +7,7 @@ This takes a third of the time of decoding lines one by one and making columns o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
@@ -40,7 +40,7 @@ _DECODED_LINES = 1000
 _DECODED_BYTES = 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
 
-_Place: TypeAlias = tuple[str, int]
+Place: TypeAlias = tuple[str, int]
 """A file, and the offset of a line in it."""
 
 
@@ -49,22 +49,28 @@ class _Lines:
     """Lines of one record type that have not been decoded yet."""
 
     lines: list[bytes] = field(default_factory=list)
-    places: list[_Place] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
     bytes: int = 0
 
 
 class RecordRows:
     """Gathers the first record of each sequence number by type, and hands them to the writer.
 
+    Args:
+        see: called with the name of a type and some of its records, whose payloads are decoded, in order.
+
     Attributes:
         written: the number of records of each run that the writer has received; complete after `flush`.
         findings: the records with a number of more than 64 bits, which the writer does not receive.
     """
 
-    def __init__(self, writer: PartWriter) -> None:
+    def __init__(
+        self, writer: PartWriter, see: Callable[[str, Sequence[Any]], object] = lambda name, records: None
+    ) -> None:
         self.written: Counter[str] = Counter()
         self.findings: list[tuple[str, LogFinding]] = []
         self._writer = writer
+        self._see = see
         self._decoder = LineDecoder()
         self._gathered = {name: _Lines() for name in PAYLOAD_BY_TYPE}
         self._by_text = {name.encode(): name for name in PAYLOAD_BY_TYPE}
@@ -77,7 +83,7 @@ class RecordRows:
         for file in marks:
             offset = 0
             for line in _whole_lines(file):
-                self._add(line, (file.path, offset))
+                self.add(line, (file.path, offset))
                 offset += len(line)
 
     def add_damaged(self, run: str, marks: Iterable[FileMark]) -> None:
@@ -95,9 +101,10 @@ class RecordRows:
                 self._flush(name)
 
     def _take(self, header: EnvelopeHeader, file: str, offset: int, size: int) -> None:
-        self._add(msgspec.json.encode(with_payload(header)), (file, offset))
+        self.add(msgspec.json.encode(with_payload(header)), (file, offset))
 
-    def _add(self, line: bytes, place: _Place) -> None:
+    def add(self, line: bytes, place: Place) -> None:
+        """Add the line of a record that counts."""
         name = self._by_text.get(type_in(line))
         if name is None:  # a former name, or fields in another order than this software writes
             found = self._decoder.decode(line)
@@ -125,10 +132,11 @@ class RecordRows:
             envelopes = [envelope for envelope in envelopes if fits(envelope)]
             table = record_table(name, envelopes)
         self.written.update(map(attrgetter("run"), envelopes))
+        self._see(name, envelopes)
         if table.num_rows:
             self._writer.add(f"{RECORDS}/{name}", table)
 
-    def _sorted_out(self, name: str, gathered: _Lines) -> tuple[list[Any], list[_Place]]:
+    def _sorted_out(self, name: str, gathered: _Lines) -> tuple[list[Any], list[Place]]:
         """Return the records of a type, and add the others again: in their text another type comes before their own."""
         envelopes, places = [], []
         for line, place in zip(gathered.lines, gathered.places, strict=True):
@@ -137,10 +145,10 @@ class RecordRows:
                 envelopes.append(found.envelope)
                 places.append(place)
             elif not found.flaw:
-                self._add(msgspec.json.encode(found.envelope), place)
+                self.add(msgspec.json.encode(found.envelope), place)
         return envelopes, places
 
-    def _note_too_large(self, name: str, envelopes: Iterable[Any], places: Iterable[_Place]) -> None:
+    def _note_too_large(self, name: str, envelopes: Iterable[Any], places: Iterable[Place]) -> None:
         for envelope, (file, offset) in zip(envelopes, places, strict=True):
             if not fits(envelope):
                 with storage_path(file).open("rb") as stream:

@@ -181,8 +181,8 @@ class LakeWriter:
         """Add the files of parts to their tables; return the versions of these tables, by folder."""
         files: dict[str, list[TableFile]] = defaultdict(list)
         for part in parts:
-            for folder, file in part.part.files.items():
-                files[folder].append(file)
+            for folder, own in part.part.files.items():
+                files[folder] += own
 
         def append(folder: str) -> int:
             if time.monotonic() - claimed_at > _MAX_APPEND_S:

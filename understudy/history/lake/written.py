@@ -23,8 +23,8 @@ class TableFile(msgspec.Struct, frozen=True, kw_only=True):
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of some runs, on disk."""
 
-    files: dict[str, TableFile]
-    """The file of each table that has rows, by the table's folder, for example `tables/reigns`."""
+    files: dict[str, tuple[TableFile, ...]]
+    """The files of each table that has rows, by the table's folder, for example `tables/reigns`."""
 
 
 class RunEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -171,7 +171,8 @@ class RunBuilder:
                 return self._aligned(clocks)
         if first_us := min((min(times) for times in self._signs.values() if times), default=0):
             self._move(-first_us)
-        return self._run_records(self._signs, self._kept, self._states, self._one_clock(), self._start, lambda key: key)
+        clocks = one_clock(self._kept[types.ProcessStarted], self._start)
+        return self._run_records(self._signs, self._kept, self._states, clocks, self._start, lambda key: key)
 
     def _run_records(
         self,
@@ -210,12 +211,6 @@ class RunBuilder:
         if at.data.controller_epoch >= 0:
             self._received[at.incarnation, at.data.controller_epoch, at.data.broker_epoch] = at
 
-    def _one_clock(self) -> RunClocks:
-        started = self._kept[types.ProcessStarted]
-        named = min((at for at in started if at.data.boot), key=lambda at: at.key, default=None)
-        machine, boot = (named.data.machine, named.data.boot) if named else ("", "")
-        return RunClocks([MachineClock(machine, boot, (ClockPoint(self._start, 0, 0),), REFERENCE)])
-
     def _aligned(self, clocks: RunClocks) -> RunRecords:
         """Return the records with their times by the reference clock."""
         signs = {name: own for name, own in self._signs.items() if own}
@@ -249,6 +244,18 @@ class RunBuilder:
         self._states[:] = [msgspec.structs.replace(state, key=_moved(state.key, us)) for state in self._states]
         self._epochs.update((seen, _moved(key, us)) for seen, key in self._epochs.items())
         self._gaps[:] = [gap._replace(from_us=gap.from_us + us, until_us=gap.until_us + us) for gap in self._gaps]
+
+
+def one_clock(started: Iterable[At[types.ProcessStarted]], start_us: int) -> RunClocks:
+    """Return the clock of a run that has one, with the name of its machine if a process has written it.
+
+    Args:
+        started: the starts of the run's processes.
+        start_us: the clock of the first record, in microseconds.
+    """
+    named = min((at for at in started if at.data.boot), key=lambda at: at.key, default=None)
+    machine, boot = (named.data.machine, named.data.boot) if named else ("", "")
+    return RunClocks([MachineClock(machine, boot, (ClockPoint(start_us, 0, 0),), REFERENCE)])
 
 
 def taker_of_runs(

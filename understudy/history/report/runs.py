@@ -1,4 +1,7 @@
-"""Finds the runs of event-log files, and packs whole runs into tasks: a run is the unit of work of every engine."""
+"""Finds the runs of event-log files, and packs whole runs into tasks.
+
+A run is the unit of work of every engine, except that `ingest` with Spark divides a run larger than `LARGE_RUN_BYTES`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ from understudy.history.storage.paths import StoragePath, UrlPath, is_url, resul
 
 TASK_BYTES = 16 * 1024 * 1024
 """Size of the tasks into which runs are packed, some 50,000 records: a task then outlasts its start in Spark."""
+
+LARGE_RUN_BYTES = 1_000_000_000
+"""Size of the logs of a run above which a task is too small for it. `ingest` with Spark divides such a run."""
 
 DIFFERENT_RUNS = "different runs with one id"
 """Two files of a run have the same name and different content, so that the numbers of the run mix several runs."""
@@ -76,6 +82,10 @@ class FoundRuns(Sequence[RunFiles]):
     def bytes(self) -> int:
         """The size of all files."""
         return sum(found.bytes for found in self._runs)
+
+    def larger_than(self, size: int) -> list[tuple[str, int]]:
+        """Return the id of each run whose logs exceed a size, and their size."""
+        return [(found.run, found.bytes) for found in self._runs if found.run and found.bytes > size]
 
     def conflicts(self) -> list[tuple[str, str]]:
         """Return the run and the path of each file that is in conflict with another; see `conflicting_files`."""

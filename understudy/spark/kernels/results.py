@@ -25,6 +25,7 @@ class Result(NamedTuple):
 
 
 Kernel: TypeAlias = Callable[[Iterable[bytes]], Iterable[Result]]
+BatchKernel: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterable[Result]]
 RowKernel: TypeAlias = Callable[[Iterable[dict[str, Any]]], Iterable[Result]]
 
 _RESULTS = pa.schema([("kind", pa.string()), ("content", pa.binary()), ("number", pa.int64())])
@@ -45,6 +46,12 @@ def run_kernel_on_rows(kernel: RowKernel, batches: Iterable[pa.RecordBatch]) -> 
     """Run a kernel in a worker on the rows of batches, as dictionaries of Python values."""
     freeze_what_is_loaded()
     return map(_batch_of, kernel(row for batch in batches for row in batch.to_pylist()))
+
+
+def run_kernel_on_batches(kernel: BatchKernel, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run a kernel in a worker on batches of rows."""
+    freeze_what_is_loaded()
+    return map(_batch_of, kernel(batches))
 
 
 def one_row(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

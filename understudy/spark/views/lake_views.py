@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from string import Formatter
 from typing import Any
 
@@ -36,7 +37,19 @@ def tables(spark: SparkSession, lake: str | StoragePath, *, incomplete: bool = F
     check_usable(spark)
     opened = Lake(lake)
     opened.left_out("the tables", incomplete=incomplete)
-    return LakeViews(spark, opened, incomplete=incomplete)
+    return LakeViews(spark, partial(_read, spark, opened, incomplete))
+
+
+def _read(spark: SparkSession, lake: Lake, incomplete: bool, name: str) -> DataFrame:
+    """Return a table of a lake, in the version that is open."""
+    with warnings.catch_warnings():
+        # `tables` has given the warning, once for all of them.
+        warnings.simplefilter("ignore", IncompleteRunsLeftOut)
+        if name in PAYLOAD_BY_TYPE and name not in lake.record_types:
+            return spark.createDataFrame([], ddl(lake.schema(name)))
+        if name == RECORDS:
+            return read_records(spark, lake.path, incomplete=incomplete, version=lake.version)
+        return read_lake(spark, lake.path, name, incomplete=incomplete, version=lake.version)
 
 
 class LakeViews(Mapping[str, DataFrame]):
@@ -50,12 +63,14 @@ class LakeViews(Mapping[str, DataFrame]):
     The tables of the lake are read in the version that is the newest when this is made. The views of `SMALL` are
     computed once, and kept in this process: they have a row for each incarnation, reign, run or time in which a node
     was down.
+
+    Args:
+        read: returns a table of the lake by name, or the records of all types as `RECORDS`.
     """
 
-    def __init__(self, spark: SparkSession, lake: Lake, *, incomplete: bool) -> None:
+    def __init__(self, spark: SparkSession, read: Callable[[str], DataFrame]) -> None:
         self._spark = spark
-        self._lake = lake
-        self._incomplete = incomplete
+        self._read = read
         self._frames: dict[str, DataFrame] = {}
         self._view_names: dict[str, str] = {}
 
@@ -114,20 +129,6 @@ class LakeViews(Mapping[str, DataFrame]):
     def _kept(self, rows: DataFrame) -> DataFrame:
         """Return a view as a leaf of plans. Otherwise the plan of each view that reads it would repeat its plan."""
         return self._spark.createDataFrame(rows.collect(), rows.schema)
-
-    def _read(self, name: str) -> DataFrame:
-        with warnings.catch_warnings():
-            # `tables` has given the warning, once for all of them.
-            warnings.simplefilter("ignore", IncompleteRunsLeftOut)
-            if name in PAYLOAD_BY_TYPE and name not in self._lake.record_types:
-                return self._spark.createDataFrame([], ddl(self._lake.schema(name)))
-            if name == RECORDS:
-                return read_records(
-                    self._spark, self._lake.path, incomplete=self._incomplete, version=self._lake.version
-                )
-            return read_lake(
-                self._spark, self._lake.path, name, incomplete=self._incomplete, version=self._lake.version
-            )
 
     def _view_name(self, name: str, frame: DataFrame) -> str:
         """Return the name of a temporary view: before 4.0, Spark Connect takes no DataFrames as arguments of SQL."""
