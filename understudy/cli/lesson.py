@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="RUN",
         help="with --record, for a lesson whose other side is not simulated: the folder of the run that becomes its "
-        "recording; by default the recording stays",
+        "recording (default the recording that it has)",
     )
     parser.add_argument("--answers", type=Path, metavar="FILE", help="take the answers from a file, one in a line")
     parser.add_argument("--seed", type=int, metavar="N", help="what chance is drawn from (default the lesson's)")
