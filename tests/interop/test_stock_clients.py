@@ -22,6 +22,7 @@ from tests.durability.across_faults import (
     produce_across,
 )
 from tests.durability.stock_clients import Variant
+from tests.shares import at_night
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
 
@@ -73,6 +74,7 @@ def sockets() -> Iterator[None]:
     close_sockets_without_peer()
 
 
+@at_night("tests/durability takes the same clients across the same faults, and judges what they have sent and read")
 def test_stock_clients_report_no_error_that_they_do_not_report_with_kafka(kafka: ApacheKafka, tmp_path: Path) -> None:
     kafkas = errors_across_faults(tmp_path / "kafka", kafka)
     ours = errors_across_faults(tmp_path / "ours", None)

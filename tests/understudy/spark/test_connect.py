@@ -176,6 +176,7 @@ def test_a_session_that_was_stopped_is_named(server: ConnectServer, runs: Path) 
         replay(cast("SparkSession", session), runs)
 
 
+@at_night("a standalone cluster without workers is given up each time")
 @needs_progress_handlers
 def test_a_cluster_without_executors_is_given_up(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "cluster").mkdir()

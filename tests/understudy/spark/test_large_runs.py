@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.stories import killed_controller
+from tests.shares import at_night
 from tests.understudy.history.lake.damaged_logs import write, write_damaged
 from tests.understudy.history.lake.lakes import content, counted_files, rows_below, take
 from tests.understudy.spark.oracle.small_logs import session_for_small_logs
@@ -103,6 +104,7 @@ def test_a_lake_that_spark_cannot_read_is_written_by_python(
     assert content(tmp_path / "lake") == content(tmp_path / "expected")
 
 
+@at_night("an ingest of whole runs is killed in each run, and both end in the same commit")
 def test_a_killed_ingest_leaves_no_part_of_a_run(
     session: SparkSession, steps: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

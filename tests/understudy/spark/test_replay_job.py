@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.lines import Logs, by_run
 from tests.foundation.eventlog.stories import RandomRun, controller_never_ready, killed_controller, silent_controllers
+from tests.shares import at_night
 from tests.understudy.history.lake.damaged_logs import write_damaged
 from tests.understudy.history.lake.lakes import take
 from tests.understudy.history.reading.clock_runs import moved, on_one_machine
@@ -247,6 +248,7 @@ def test_logs_without_a_record(session: SparkSession, tmp_path: Path) -> None:
     assert assert_same_replay(session, [tmp_path]).runs == ()
 
 
+@at_night("SQL computes the tables of other runs each time")
 def test_sql_computes_the_same_for_several_machines_with_many_partitions_and_compiled_expressions(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import at_night
 from tests.understudy.trials.experiments.simulated import HEAD
 from understudy.foundation.eventlog.records import Envelope, FaultInjected, ZkWriteDone
 from understudy.trials.experiments.engine import ExperimentEngine
@@ -92,6 +93,7 @@ def test_links_are_broken_and_healed_in_the_simulator(tmp_path: Path) -> None:
     assert outcome.not_injected == (), "each fault of a request has found one"
 
 
+@at_night("the proxies that break links of processes have tests of their own")
 def test_links_are_broken_and_healed_between_processes(tmp_path: Path) -> None:
     outcome = outcome_of(ProcessEngine, IN_BOTH + OF_REQUESTS, tmp_path)
     require(outcome)
