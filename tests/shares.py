@@ -59,7 +59,7 @@ SHARES = {
         3, 6, "the simulator has each fault; these are of a disk, of ZooKeeper and of a watch"
     ),
     "experiments-on-processes": Share(1, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
-    "client-examples": Share(1, 2, "kafka-python waits as librdkafka does; its own suite runs in `make interop`"),
+    "client-examples": Share(0, 2, "`make interop` runs such suites in Java and Go"),
     "spark-clusters": Share(
         0, 3, "the same jobs lose a worker of a standalone cluster in each run; here YARN and others do"
     ),
@@ -77,7 +77,8 @@ SHARES = {
 
 def only_nightly(search: str) -> pytest.MarkDecorator:
     """Mark a test of a search whose usual share is nothing: it is skipped unless NIGHTLY=1."""
-    return pytest.mark.skipif(share_of(search) == 0, reason=f"`make nightly` runs it: {SHARES[search].reason}")
+    assert SHARES[search].usual == 0
+    return at_night(SHARES[search].reason)
 
 
 def at_night(reason: str) -> pytest.MarkDecorator:
@@ -86,10 +87,14 @@ def at_night(reason: str) -> pytest.MarkDecorator:
     Args:
         reason: what these tests are.
     """
-    return pytest.mark.skipif(os.environ.get("NIGHTLY") != "1", reason=f"`make nightly` runs it: {reason}")
+    return pytest.mark.skipif(not _is_nightly(), reason=f"`make nightly` runs it: {reason}")
 
 
 def share_of(search: str) -> int:
     """Return how many cases of a search this run tries."""
     share = SHARES[search]
-    return share.whole if os.environ.get("NIGHTLY") == "1" else share.usual
+    return share.whole if _is_nightly() else share.usual
+
+
+def _is_nightly() -> bool:
+    return os.environ.get("NIGHTLY") == "1"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from devtools.pages.source import ROOT
-from tests.shares import SHARES, at_night, share_of
+from tests.shares import SHARES, only_nightly
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.xdist_group("pytest_plugin")
@@ -152,8 +152,8 @@ def test_the_whole_share_has_all_examples() -> None:
     assert SHARES["client-examples"].whole == len(EXAMPLES)
 
 
-@at_night("`make interop` runs the same examples in Java and Go")
-@pytest.mark.parametrize("example", EXAMPLES[: share_of("client-examples")], ids=lambda path: path.stem)
+@only_nightly("client-examples")
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_stock_clients_survive_the_errors_of_the_examples(example: Path, pytester: pytest.Pytester) -> None:
     """Slow, because a stock client waits before it tries again; it alone shows that the examples pass."""
     shutil.copy(example, pytester.path)

@@ -94,15 +94,6 @@ class RecordRows:
                 reader.add(file.path, _lines_until(file.bytes, stream), partial(rest_of_line, stream))
         reader.end()
 
-    def flush(self) -> None:
-        """Hand everything to the writer."""
-        while waiting := [name for name, gathered in self._gathered.items() if gathered.lines]:
-            for name in waiting:
-                self._flush(name)
-
-    def _take(self, header: EnvelopeHeader, file: str, offset: int, size: int) -> None:
-        self.add(msgspec.json.encode(with_payload(header)), (file, offset))
-
     def add(self, line: bytes, place: Place) -> None:
         """Add the line of a record that counts."""
         name = self._by_text.get(type_in(line))
@@ -117,6 +108,15 @@ class RecordRows:
         gathered.bytes += len(line)
         if gathered.bytes >= _DECODED_BYTES or len(gathered.lines) >= _DECODED_LINES:
             self._flush(name)
+
+    def flush(self) -> None:
+        """Hand everything to the writer."""
+        while waiting := [name for name, gathered in self._gathered.items() if gathered.lines]:
+            for name in waiting:
+                self._flush(name)
+
+    def _take(self, header: EnvelopeHeader, file: str, offset: int, size: int) -> None:
+        self.add(msgspec.json.encode(with_payload(header)), (file, offset))
 
     def _flush(self, name: str) -> None:
         gathered, self._gathered[name] = self._gathered[name], _Lines()
