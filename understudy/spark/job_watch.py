@@ -51,14 +51,14 @@ def shown(
 
     Args:
         runs: the number of runs of each task, in the order in which tasks start.
-        progress: called with a line whenever the number has changed.
+        progress: called with a line whenever the number has changed; a single task has no number between none and all.
     """
     done_by = [0, *accumulate(runs)]
     last = -1
 
     def show(tasks: int, completed: int) -> None:
         nonlocal last
-        if tasks == len(runs) and completed > last:
+        if 1 < tasks == len(runs) and completed > last:
             last = completed
             # A task that is run again after its executor is lost counts twice.
             progress(f"{description}: {done_by[min(completed, tasks)]:,} of {done_by[-1]:,} runs done")

@@ -13,6 +13,7 @@ from understudy.history.reading.listing import LogListing
 from understudy.history.report.replay import Measured, Replay, measure_groups, replay_of
 from understudy.history.report.runs import LARGE_RUN_BYTES, FoundLogs, RunFiles, logs_in, pack
 from understudy.history.storage.paths import StoragePath, spark_url
+from understudy.history.writing import counted
 from understudy.spark.background import SparkInBackground
 from understudy.spark.distribution import contents, distribute
 from understudy.spark.failures import spark_errors
@@ -65,8 +66,8 @@ class SparkReplay:
         if output is not None:
             check_output(output)
         groups = logs.groups
-        megabytes = groups.bytes / 1e6
-        progress(f"computing the tables of {len(groups):,} runs in {logs.listing.count:,} files, {megabytes:,.1f} MB")
+        runs, files = counted(len(groups), "run"), counted(logs.listing.count, "file")
+        progress(f"computing the tables of {runs} in {files}, {groups.bytes / 1e6:,.1f} MB")
         for run, size in groups.larger_than(LARGE_RUN_BYTES):
             progress(
                 f"run {run} has {size / 1e6:,.0f} MB of logs, and a task needs memory for all its records; `understudy "

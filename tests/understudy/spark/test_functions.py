@@ -27,7 +27,7 @@ from understudy.history.lake.lake import Lake
 from understudy.history.lake.log_rows import BadSource
 from understudy.history.report.replay import replay_in_python
 from understudy.history.report.runs import DIFFERENT_RUNS
-from understudy.spark import compare, ingest, replay, seeds
+from understudy.spark import compare, ingest, job_watch, replay, seeds
 from understudy.spark.failures import SparkFailed, spark_errors
 from understudy.spark.job_watch import shown
 from understudy.trials.hunt.seed_tasks import SeedTask, run_task
@@ -201,6 +201,15 @@ def test_jobs_have_a_description_and_their_progress_is_shown(session: SparkSessi
     context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]  # None removes it
     assert "measuring runs: 3 of 5 runs done" in lines
     assert set(lines) <= {f"measuring runs: {done} of 5 runs done" for done in (0, 3, 5)}
+
+
+def test_a_single_task_shows_no_progress(session: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """While it runs none of its runs is known to be done, and the step itself has been shown already."""
+    monkeypatch.setattr(job_watch, "_LOOKS_EVERY_S", 0.01)
+    lines: list[str] = []
+    with shown(session, "measuring runs", [5], lines.append):
+        session.range(1, 2, 1, 1).mapInArrow(waiting_in_the_second_task(tmp_path / "no", 0.3), "id BIGINT").collect()
+    assert lines == []
 
 
 def waiting_in_the_second_task(file: Path, timeout_s: float = 60.0) -> Callable[[Iterator[Any]], Iterator[Any]]:
