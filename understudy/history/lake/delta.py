@@ -24,7 +24,8 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from understudy.history.lake.errors import LakeBusy, LakeError
 from understudy.history.lake.layout import LOG, is_delta_table
 from understudy.history.lake.written import TableFile
-from understudy.history.storage.paths import StoragePath, s3_endpoint, storage_path
+from understudy.history.storage.filesystems import table_options
+from understudy.history.storage.paths import StoragePath, storage_path
 
 T = TypeVar("T")
 
@@ -68,11 +69,11 @@ def open_table(folder: StoragePath, version: int | None = None) -> DeltaTable:
     """
     with _errors(folder, "read"):
         try:
-            return DeltaTable(str(folder), version=version, storage_options=_options())
+            return DeltaTable(str(folder), version=version, storage_options=table_options(folder))
         except TableNotFoundError as error:
             raise FileNotFoundError(f"{folder} is not a Delta table: {error}") from None
         except DeltaError:
-            if version is None or DeltaTable(str(folder), storage_options=_options()).version() >= version:
+            if version is None or DeltaTable(str(folder), storage_options=table_options(folder)).version() >= version:
                 raise
             raise FileNotFoundError(f"{folder} has no version {version}") from None
 
@@ -92,7 +93,7 @@ def create_table(folder: StoragePath, schema: pa.Schema, files: Sequence[TableFi
             list(map(_added, files)),
             "error",
             configuration=_PROPERTIES,
-            storage_options=_options(),
+            storage_options=table_options(folder),
         )
     return 0
 
@@ -104,7 +105,8 @@ def create_described_table(
     with _creating(folder):
         DeltaTable.create(
             str(folder), schema, "error", description=description,
-            configuration={**_PROPERTIES, **properties}, raise_if_key_not_exists=False, storage_options=_options(),
+            configuration={**_PROPERTIES, **properties}, raise_if_key_not_exists=False,
+            storage_options=table_options(folder),
         )  # fmt: skip
 
 
@@ -116,7 +118,7 @@ def adopt_files(folder: StoragePath) -> None:
         LakeError: it cannot be written, or a file cannot be read.
     """
     with _creating(folder):
-        convert_to_deltalake(str(folder), storage_options=_options())
+        convert_to_deltalake(str(folder), storage_options=table_options(folder))
 
 
 def fit_schema(table: DeltaTable, schema: pa.Schema) -> None:
@@ -269,12 +271,6 @@ def _errors(folder: StoragePath, done: str) -> Iterator[None]:
             raise OSError(int(number[1]), os.strerror(int(number[1]))) from None
         first = str(error).strip().partition("\n")[0]
         raise LakeError(f"the Delta table {folder} cannot be {done}: {first}") from None
-
-
-def _options() -> dict[str, str] | None:
-    """Return what deltalake needs for an S3 server without TLS besides the variables that it reads."""
-    endpoint = s3_endpoint() or ""
-    return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"} if endpoint.startswith("http:") else None
 
 
 def _added(file: TableFile) -> AddAction:

@@ -20,17 +20,15 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow.fs as pafs
 
-from understudy.history.storage.paths import AT_ONCE, READ_BYTES, StoreFailed, s3_endpoint
+from understudy.history.storage import s3
+from understudy.history.storage.paths import AT_ONCE, READ_BYTES, StoragePath, StoreFailed, UrlPath
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 _ATTEMPTS: Final = 5
-_SDK_ATTEMPTS: Final = 8
 _FIRST_DELAY_S: Final = 0.2
 _CANNOT_HOLD: Final = "Failed to flush response stream"
-_TIMEOUT_S: Final = 60.0
-_CONNECT_S: Final = 10.0
 _NOISE: Final = re.compile(r"\. Detail: .*| \(Request ID: .*|When \w[^:]*: ", re.DOTALL)
 
 
@@ -216,24 +214,14 @@ def store_of(root: str) -> Store:
     scheme, _, bucket = root.partition("://")
     with _errors(root):
         if scheme in ("s3", "s3a"):
-            return Store(_s3(bucket), bucket)
+            return Store(*s3.open_bucket(bucket))
         return Store(*pafs.FileSystem.from_uri(root))
 
 
-def _s3(bucket: str) -> pafs.FileSystem:
-    endpoint = s3_endpoint()
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    if region is None and endpoint is None:
-        region = pafs.resolve_s3_region(bucket)
-    return pafs.S3FileSystem(
-        region=region or "us-east-1",
-        endpoint_override=endpoint,
-        allow_delayed_open=True,  # a small file takes one request instead of three
-        # The standard strategy gives up retrying at all once a busy store has refused a hundred requests.
-        retry_strategy=pafs.AwsDefaultS3RetryStrategy(max_attempts=_SDK_ATTEMPTS),
-        request_timeout=_TIMEOUT_S,
-        connect_timeout=_CONNECT_S,
-    )
+def table_options(path: StoragePath) -> dict[str, str] | None:
+    """Return the options that deltalake needs for the store of a table, besides the variables that it reads."""
+    scheme = str(path).partition("://")[0] if isinstance(path, UrlPath) else ""
+    return s3.table_options() if scheme in ("s3", "s3a") else None
 
 
 def side_by_side(work: Callable[[T], R], items: Iterable[T], at_once: int = AT_ONCE) -> Generator[R]:

@@ -270,11 +270,6 @@ def storage_path(text: str | Path | UrlPath) -> StoragePath:
     return UrlPath(scheme, authority, "/".join(part for part in path.split("/") if part not in ("", ".")))
 
 
-def s3_endpoint() -> str | None:
-    """Return the URL of the S3 server if it is not Amazon's; deltalake and pyarrow do not find it in the same ways."""
-    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-
-
 def results_of(work: Callable[[T], R], items: Iterable[T], *, is_stored: bool, at_once: int = AT_ONCE) -> Iterator[R]:
     """Yield the results of work on files, in the order of the items: one after the other on this machine.
 
