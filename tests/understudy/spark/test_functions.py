@@ -203,7 +203,9 @@ def test_jobs_have_a_description_and_their_progress_is_shown(session: SparkSessi
     assert set(lines) <= {f"measuring runs: {done} of 5 runs done" for done in (0, 3, 5)}
 
 
-def test_a_single_task_shows_no_progress(session: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_single_task_shows_no_progress(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """While it runs none of its runs is known to be done, and the step itself has been shown already."""
     monkeypatch.setattr(job_watch, "_LOOKS_EVERY_S", 0.01)
     lines: list[str] = []
