@@ -93,8 +93,8 @@ def ingest(spark: SparkSession, paths: Paths, *, lake: str | StoragePath) -> Dat
         SparkFailed: a task failed again and again.
     """
     check_usable(spark)
-    logs = ingesting.LogFiles(tuple(_listed(paths).paths()), ())
-    result = ingesting.ingest(logs.runs(), storage_path(lake), lambda size: SparkEngine(spark))
+    groups = ingesting.groups_in(_listed(paths))
+    result = ingesting.ingest(groups, storage_path(lake), lambda size: SparkEngine(spark))
     rows = [(run, "added", result.incomplete.get(run, "")) for run in result.added]
     rows += [(run, "replaced", result.incomplete.get(run, "")) for run in result.replaced]
     rows += [(run, "unchanged", "") for run in result.unchanged]

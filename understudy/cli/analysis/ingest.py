@@ -18,9 +18,11 @@ from understudy.history.lake.ingest import (
     Ingested,
     InProcess,
     NothingToIngest,
-    find_log_files,
+    groups_in,
     ingest,
+    list_logs,
     remove,
+    size_of,
 )
 from understudy.history.lake.layout import is_lake
 from understudy.history.lake.writer import UnknownRun, check_is_lake
@@ -53,9 +55,9 @@ def _ingest(options: argparse.Namespace) -> int:
     check_is_lake(options.lake)
     with Activity(sys.stderr, plain_lines=False) as activity, contextlib.ExitStack() as stack:
         activity.step("listing the event logs")
-        logs = find_log_files(options.runs)
+        logs = list_logs(options.runs)
         spark: SparkInBackground[SparkEngine] | None = None
-        if not is_lake(options.lake) and _is_for_spark(options, logs.bytes):
+        if not is_lake(options.lake) and _is_for_spark(options, size_of(logs)):
             # All runs are new: Spark starts while they are looked at.
             spark = stack.enter_context(_spark(options, activity))
             spark.start()
@@ -67,7 +69,7 @@ def _ingest(options: argparse.Namespace) -> int:
             spark = spark or stack.enter_context(_spark(options, activity))
             return spark.wait(activity.step)
 
-        result = ingest(logs.runs(), options.lake, open_engine, activity.step)
+        result = ingest(groups_in(logs), options.lake, open_engine, activity.step)
     for line in describe(result, options.lake):
         print(line)
     return 1 if result.refused else 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapreplace
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from understudy.history.lake.errors import LakeError
 from understudy.history.lake.lake import Lake
@@ -20,9 +20,9 @@ from understudy.history.lake.runs_to_parts import RefusedRun, WrittenRun, write_
 from understudy.history.lake.writer import LakeWriter, check_is_lake
 from understudy.history.lake.written import RunEntry
 from understudy.history.reading.file_marks import by_name, continues, same_content
-from understudy.history.reading.reader import find_files
-from understudy.history.report.runs import LARGE_RUN_BYTES, RunFiles, find_runs, joined
-from understudy.history.storage.paths import StoragePath, UrlPath, results_of, storage_path
+from understudy.history.reading.listing import LogListing, list_files
+from understudy.history.report.runs import LARGE_RUN_BYTES, RunFiles, joined, runs_in
+from understudy.history.storage.paths import StoragePath, is_url, results_of, storage_path
 
 IN_PROCESS_BYTES = 16 * 1024 * 1024
 """Maximum size of logs for which no Spark is started: some 50,000 records, which take less time than its start."""
@@ -97,62 +97,53 @@ class Ingested:
     version: int = 0
 
 
-class LogFiles(NamedTuple):
-    """The event-log files at or below some paths, which have not been opened."""
-
-    files: tuple[StoragePath, ...]
-    empty: tuple[str, ...]
-    """The paths without event-log files."""
-
-    @property
-    def bytes(self) -> int:
-        """The size of all files; a file that is gone meanwhile counts as 0."""
-        return sum(results_of(_size, self.files, is_stored=any(isinstance(file, UrlPath) for file in self.files)))
-
-    def runs(self) -> list[RunFiles]:
-        """Return the runs of all files. A path without files, or a file that names no run, is a group without a run.
-
-        Raises:
-            NothingToIngest: no line of any file names a run.
-        """
-        groups = find_runs(self.files)
-        if not any(group.run for group in groups):
-            others = f" or of {len(self.files) - 1} other files" if len(self.files) > 1 else ""
-            raise NothingToIngest(
-                f"no line of {self.files[0]}{others} names a run; expected event logs, as a cluster, a simulated one "
-                "or `understudy import-kafka` leaves them"
-            )
-        return [*groups, *(RunFiles("", (path,), 0) for path in self.empty)]
-
-
-def _size(file: StoragePath) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
-
-
-def find_log_files(paths: Sequence[StoragePath]) -> LogFiles:
-    """Return the event-log files at or below `paths`.
+def list_logs(paths: Sequence[StoragePath]) -> LogListing:
+    """List the event-log files at or below `paths`.
 
     Raises:
         NothingToIngest: there are none, or a path does not exist.
     """
-    files, findings = find_files(paths)
-    missing = [finding for finding in findings if finding.what]
-    if missing or not files:
-        why = ", ".join(f"{finding.file}{': ' * bool(finding.what)}{finding.what}" for finding in missing or findings)
+    listing = list_files(paths)
+    missing = [finding for finding in listing.findings if finding.what]
+    if missing or not listing.names:
+        findings = missing or listing.findings
+        why = ", ".join(f"{finding.file}{': ' * bool(finding.what)}{finding.what}" for finding in findings)
         raise NothingToIngest(f"there are no event-log files at or below {why}; expected *.jsonl in run folders")
-    return LogFiles(files, tuple(finding.file for finding in findings))
+    return listing
+
+
+def size_of(listing: LogListing) -> int:
+    """Return the size of all files in bytes; a file that is gone meanwhile counts as 0."""
+    files = (folder + name for folder, names in listing.names.items() for name in names)
+    return sum(results_of(_size, files, is_stored=any(map(is_url, listing.names))))
+
+
+def _size(file: str) -> int:
+    try:
+        return storage_path(file).stat().st_size
+    except OSError:
+        return 0
+
+
+def groups_in(listing: LogListing) -> list[RunFiles]:
+    """Return the runs of listed files. A path without files, or a file that names no run, is a group without a run.
+
+    Raises:
+        NothingToIngest: no line of any file names a run.
+    """
+    groups = runs_in(listing)
+    if not any(group.run for group in groups):
+        first, others = listing.paths()[0], listing.count - 1
+        raise NothingToIngest(
+            f"no line of {first}{f' or of {others} other files' * bool(others)} names a run; expected event logs, as a "
+            "cluster, a simulated one or `understudy import-kafka` leaves them"
+        )
+    return [*groups, *(RunFiles("", (finding.file,), 0) for finding in listing.findings)]
 
 
 def find_logs(paths: Sequence[StoragePath]) -> list[RunFiles]:
-    """Return the runs of all event logs at or below `paths`; see `LogFiles.runs`.
-
-    Raises:
-        NothingToIngest: a path does not exist, or no line of any file names a run.
-    """
-    return find_log_files(paths).runs()
+    """Return the runs of all event logs at or below `paths`. Raises as `list_logs` and `groups_in`."""
+    return groups_in(list_logs(paths))
 
 
 def ingest(

@@ -109,7 +109,7 @@ def find_logs(paths: Iterable[StoragePath]) -> FoundLogs:
 
 def logs_in(listing: LogListing) -> FoundLogs:
     """Group event-log files by run."""
-    groups = _runs_in(listing)
+    groups = runs_in(listing)
     conflicts = groups.conflicts()
     given = listing.as_given([file for _, file in conflicts])
     found = [LogFinding(given[file], 0, DIFFERENT_RUNS, run) for run, file in conflicts]
@@ -121,10 +121,11 @@ def find_runs(files: Iterable[StoragePath]) -> list[RunFiles]:
 
     A file that cannot be read, or whose first mebibyte has no record, is a separate group.
     """
-    return list(_runs_in(LogListing.of(files)))
+    return list(runs_in(LogListing.of(files)))
 
 
-def _runs_in(listing: LogListing) -> FoundRuns:
+def runs_in(listing: LogListing) -> FoundRuns:
+    """Group listed files as `find_runs` does."""
     named: dict[str, _Run] = {}
     others: list[_Run] = []
     beginnings = _runs_of_files(listing)
