@@ -32,9 +32,10 @@ SHARES = {
     "lake-crashes": Share(1, 3, "of three places at which a change of a lake may end; a killed process ends at five"),
     "incomplete-logs": Share(1, 40, "each file of a run is removed, and dozens are cut at a place drawn by the seed"),
     "hand-made-znodes": Share(100, 400, "ten seeds more are quick tests; each writes dozens of znodes of every kind"),
+    "codec-values": Share(3, 12, "each of some ten versions of each message has as many, of the same fields"),
     "mutated-frames": Share(20_000, 100_000, "a frame of every message is mutated several times"),
     "durability-rounds": Share(9, 27, "each of three faults against each of three roles once"),
-    "own-clocks": Share(3, 200, "each seed has thousands of times and dozens of figures to compare"),
+    "own-clocks": Share(2, 200, "each seed has thousands of times and dozens of figures to compare"),
     "clock-rounds": Share(3, 50, "each failover of a cluster is aligned by the same messages; more see rarer delays"),
     "compose-shapes": Share(2, 14, "one has old ZooKeeper's variables, one KRaft's; the rest differ in variables"),
     "older-tools": Share(
@@ -50,15 +51,13 @@ SHARES = {
     "zookeeper-versions": Share(
         1, 3, "3.4 lacks most of what our brokers use; the contracts are tested with each version"
     ),
-    "lesson-steps": Share(6, 21, "with the four that are made anew, these show every kind of part"),
+    "lesson-steps": Share(4, 21, "with the four that are made anew, these show every kind of part"),
     "lessons-made-anew": Share(4, 20, "most recorded ones are judged; these find their moments anew"),
     "lesson-sizes": Share(2, 4, "a small laptop and a phone have the least room; the others are between or larger"),
-    "folds": Share(4, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
+    "folds": Share(3, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
     "compaction-ends": Share(8, 24, "each seed ends thirty times within a compaction, in each of four settings"),
-    "faults-on-processes": Share(
-        3, 6, "the simulator has each fault; these are of a disk, of ZooKeeper and of a watch"
-    ),
-    "experiments-on-processes": Share(1, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
+    "faults-on-processes": Share(2, 6, "the simulator has each fault; these are of a disk and of ZooKeeper"),
+    "experiments-on-processes": Share(0, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
     "client-examples": Share(0, 2, "`make interop` runs such suites in Java and Go"),
     "spark-clusters": Share(
         0, 3, "the same jobs lose a worker of a standalone cluster in each run; here YARN and others do"

@@ -165,6 +165,8 @@ def _in_text(where: str, line: int, text: str) -> Iterator[Mention]:
 def _in_python(path: Path, *, constants: bool) -> Iterator[Mention]:
     source = path.read_text()
     where = name_of(path)
+    if not _ID.search(source):
+        return  # as three of four files: parsing them takes seconds
     # Few files have a comment with an id, and reading the tokens of all takes seconds.
     tokens = tokenize.generate_tokens(io.StringIO(source).readline) if _COMMENTED_ID.search(source) else ()
     for token in tokens:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.contracts.conftest import REPRESENTATIVE
 from tests.contracts.servers import (
     SERVERS,
     Case,
@@ -39,7 +38,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServersSubjec
         yield subject
 
 
-@pytest.fixture(params=["simulated", pytest.param("real", marks=REPRESENTATIVE)])
+@pytest.fixture(params=["simulated", "real"])
 def subject(request: pytest.FixtureRequest) -> ServersSubject:
     if request.param == "simulated":
         return SimulatedServersSubject()

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from tests.shares import share_of
 from understudy.foundation.cluster.identifiers import topic_id_from_bytes
 from understudy.foundation.wire.registry import APIS, Api
 from understudy.foundation.wire.schema import ArrayOf, Field, FixedInt, Message, Plain, StructOf, WireType, fields_of
@@ -36,7 +37,7 @@ def begins_or_ends_a_layout(api: Api, version: int) -> bool:
     return version in (api.min_version, api.flexible_from, api.max_version)
 
 
-QUICK = settings(max_examples=settings().max_examples // 8)
+QUICK = settings(max_examples=min(share_of("codec-values"), settings().max_examples // 8))
 """Examples of a property that is checked for each version of each message."""
 
 INTEGERS = {

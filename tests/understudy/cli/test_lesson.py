@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import at_night
 from understudy.cli.main import main
 from understudy.clusters.java import JavaNotFound, choose_java
 from understudy.history.lake.layout import is_lake
@@ -172,6 +173,7 @@ def test_without_java_the_sweeps_are_measured_in_python_which_is_said(
         assert "/nowhere" in side["measured_by"]
 
 
+@pytest.mark.representative("a lesson")
 @pytest.mark.xdist_group("spark lesson")
 def test_with_java_they_are_measured_in_spark_and_the_lake_stays(capsys: pytest.CaptureFixture[str]) -> None:
     try:
@@ -186,7 +188,7 @@ def test_with_java_they_are_measured_in_spark_and_the_lake_stays(capsys: pytest.
     assert is_lake(Path("kept/lake"))
 
 
-@pytest.mark.representative("a lesson")
+@at_night("the page runs the same lesson on processes")
 def test_the_zombie_on_processes(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = command(capsys, "zombie", "--json", "-o", "kept")
     assert code == 0

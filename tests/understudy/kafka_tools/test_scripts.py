@@ -10,12 +10,21 @@ import pytest
 from tests.interop import test_tools as recorded_with_kafka
 from tests.interop.mixed import OUR_SESSION_TIMEOUT_MS
 from tests.interop.tool_script import ScriptRunner, differences, parse, restore
+from tests.shares import at_night
 from tests.understudy.kafka_tools.our_tools import WITHOUT_OUR_TOOLS, OurTools
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("our-tools")]
 
 SCRIPTS = recorded_with_kafka.SCRIPTS
+LONGEST = {"console", "configs"}
+"""Scripts of half a minute each."""
+
+
+def scripts() -> list[object]:
+    mark = at_night("tests of the console tools and of configs read the same output, and `make interop` Kafka's tools'")
+    names = sorted({*recorded_with_kafka.NAMES} - WITHOUT_OUR_TOOLS)
+    return [pytest.param(name, marks=[mark] * (name in LONGEST)) for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +46,7 @@ def runner(cluster: LocalCluster, tmp_path: Path) -> Iterator[ScriptRunner]:
     restore(cluster)
 
 
-@pytest.mark.parametrize("script", sorted({*recorded_with_kafka.NAMES} - WITHOUT_OUR_TOOLS))
+@pytest.mark.parametrize("script", scripts())
 def test_our_tools_print_what_kafkas_print(runner: ScriptRunner, script: str) -> None:
     found = list(differences(runner.run(parse((SCRIPTS / f"{script}.script").read_text()))))
     assert not found, "\n\n".join(found)

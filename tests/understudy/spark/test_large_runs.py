@@ -63,12 +63,11 @@ def assert_is_whole(steps: list[str]) -> None:
 
 def test_a_run_in_pieces_has_the_rows_of_one_task(session: SparkSession, steps: list[str], tmp_path: Path) -> None:
     logs = tmp_path / "logs"
-    write(killed_controller("killed"), logs / "killed")
     run_seed(1, 60, own_clocks=False, events=logs / "seed-1")
     take(tmp_path / "expected", logs)
     result = divided(session, tmp_path / "lake", logs, steps)
     assert_is_whole(steps)
-    assert (len(result.added), result.refused, result.incomplete) == (2, [], {})
+    assert (len(result.added), result.refused, result.incomplete) == (1, [], {})
     assert rows_by_table(tmp_path / "lake") == rows_by_table(tmp_path / "expected")
     assert entries(tmp_path / "lake") == entries(tmp_path / "expected")
     assert len(list((tmp_path / "lake" / "records" / "RequestSent").glob("*.parquet"))) > _PIECES
