@@ -7,6 +7,7 @@ from functools import cached_property, partial
 
 from pyspark.sql import SparkSession
 
+from understudy.history.lake.pieces import NotInPieces
 from understudy.history.lake.runs_to_parts import WrittenRun
 from understudy.history.report.runs import RunFiles
 from understudy.history.storage.paths import StoragePath
@@ -19,10 +20,15 @@ from understudy.spark.large_runs import write_large_run
 
 
 class SparkEngine:
-    """Writes parts in the workers of Spark. Logs and lake have to be on paths that every worker sees."""
+    """Writes parts in the workers of Spark. Logs and lake have to be on paths that every worker sees.
 
-    def __init__(self, spark: SparkSession) -> None:
+    Args:
+        they_grow: the logs of the runs still grow, so that no run is divided.
+    """
+
+    def __init__(self, spark: SparkSession, *, they_grow: bool = False) -> None:
         self._spark = spark
+        self._they_grow = they_grow
 
     @cached_property
     def cores(self) -> int:
@@ -53,5 +59,7 @@ class SparkEngine:
             SparkFailed: as for `write`.
             OSError: a file of the run or of the lake cannot be read or written.
         """
+        if self._they_grow:
+            raise NotInPieces("its logs grow")
         with spark_errors(f"the event logs of run {run.run} cannot be written into {lake}", self._spark):
             return write_large_run(self._spark, lake, run)

@@ -36,7 +36,7 @@ class LakeSink:
     """
 
     def __init__(self, spark: SparkSession, paths: Sequence[StoragePath], lake: StoragePath) -> None:
-        self._engine = SparkEngine(spark)
+        self._spark = spark
         self._paths = paths
         self._lake = lake
         self.ingested: Ingested | None = None
@@ -59,7 +59,7 @@ class LakeSink:
         """
         self._stop()
         with contextlib.suppress(NothingToIngest):
-            self._write()
+            self._write(SparkEngine(self._spark))
         return self.ingested
 
     def _stop(self) -> None:
@@ -67,11 +67,12 @@ class LakeSink:
         self._thread.join()
 
     def _write_again_and_again(self) -> None:
+        growing = SparkEngine(self._spark, they_grow=True)
         rest = INTERVAL_S
         while not self._over.wait(rest):
             began = time.monotonic()
             try:
-                self._write()
+                self._write(growing)
                 self.problem = ""
             except NothingToIngest:
                 self.problem = ""
@@ -81,5 +82,5 @@ class LakeSink:
                 self.problem = f"the lake {self._lake} cannot be written: {error.strerror or error}"
             rest = max(INTERVAL_S, _REST * (time.monotonic() - began))
 
-    def _write(self) -> None:
-        self.ingested = ingest(find_logs(self._paths), self._lake, lambda size: self._engine)
+    def _write(self, engine: SparkEngine) -> None:
+        self.ingested = ingest(find_logs(self._paths), self._lake, lambda size: engine)

@@ -18,8 +18,13 @@ from tests.understudy.history.lake.lakes import assert_holds, take
 from tests.understudy.spark.older_spark import needs_data_sources
 from tests.understudy.spark.oracle.small_logs import session_for_small_logs
 from tests.understudy.spark.oracle.sql_tables import assert_sql_agrees
+from understudy.history.lake import ingest as ingesting
+from understudy.history.lake.pieces import NotInPieces
+from understudy.history.lake.runs_to_parts import WrittenRun
 from understudy.history.report.replay import Replay, replay_in_python
-from understudy.spark import follow_job
+from understudy.history.report.runs import RunFiles
+from understudy.history.storage.paths import StoragePath
+from understudy.spark import follow_job, ingest_job, lake_sink
 from understudy.spark.failures import SparkFailed
 from understudy.spark.follow_job import LogStream
 from understudy.spark.lake_sink import LakeSink
@@ -173,6 +178,36 @@ def test_the_lake_beside_it_holds_the_runs_as_they_grow(
     assert len(versions) > 1
     assert_holds(lake, followed)
     assert sink.finish() is not None, "it may be called again"
+
+
+def test_a_large_run_is_divided_at_the_end(
+    session: SparkSession, followed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run whose logs grow has not ended, so that its pieces would be thrown away."""
+    divided: list[str] = []
+
+    def divide(spark: SparkSession, lake: StoragePath, run: RunFiles) -> WrittenRun:
+        divided.append(run.run)
+        raise NotInPieces("this test needs none")
+
+    monkeypatch.setattr(lake_sink, "INTERVAL_S", 0.05)
+    monkeypatch.setattr(ingesting, "LARGE_RUN_BYTES", 0)
+    monkeypatch.setattr(ingest_job, "write_large_run", divide)
+    whole = write(killed_controller("large"), tmp_path / "whole")
+    with LakeSink(session, [followed], tmp_path / "lake") as sink:
+        *others, last = whole.iterdir()
+        for file in others:
+            append(file, followed / file.name)
+        append(last, followed / last.name, last.stat().st_size // 2)
+        deadline = time.monotonic() + TIMEOUT_S
+        while sink.ingested is None:
+            assert time.monotonic() < deadline, f"the lake is not written within {TIMEOUT_S:g} s"
+            time.sleep(0.05)
+        assert divided == []
+        append(last, followed / last.name)
+        sink.finish()
+    assert divided == ["large"]
+    assert_holds(tmp_path / "lake", followed)
 
 
 def test_a_lake_that_cannot_be_written_is_a_problem_until_it_can(
