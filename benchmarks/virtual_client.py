@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -93,21 +94,18 @@ def _print_memory() -> None:
 
 
 def _processor() -> dict[str, float]:
-    """Processor time of a virtual second, in this process."""
+    """Processor time of a virtual second, in forks of a warm process, as in a worker."""
     from understudy.testing.simulated_tests.arguments import checked_arguments  # noqa: PLC0415  the others do without
     from understudy.testing.simulated_tests.run import TestRun  # noqa: PLC0415  as above
-    from understudy.trials.seeds.worker_processes import collect_garbage_less_often  # noqa: PLC0415  as above
+    from understudy.testing.simulated_tests.workers.forks import Child  # noqa: PLC0415  as above
 
-    used_s = virtual_s = 0.0
-    for seed in range(RUNS + 1):
-        run = TestRun(orders, (), {}, checked_arguments({}), seed)
+    def run(seed: int) -> tuple[float, float]:
         began = time.process_time()
-        outcome = run.run()
-        if not seed:  # the first run imports what the others use; then as in a worker
-            collect_garbage_less_often()
-        else:
-            used_s += time.process_time() - began
-            virtual_s += outcome.virtual_s
+        outcome = TestRun(orders, (), {}, checked_arguments({}), seed).run()
+        return time.process_time() - began, outcome.virtual_s
+
+    run(0)  # it imports what the others use
+    used_s, virtual_s = map(sum, zip(*(Child(partial(run, seed)).result() for seed in range(1, RUNS + 1)), strict=True))
     return {"processor_s": used_s / virtual_s}
 
 
