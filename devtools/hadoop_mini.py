@@ -1,4 +1,4 @@
-"""Runs a small HDFS and a small YARN on this machine, in one Java process, from Hadoop's own artifacts for tests.
+"""Runs a small HDFS, with or without a small YARN, on this machine: one Java process of Hadoop's artifacts for tests.
 
 They have the version of Hadoop with which PySpark comes. Maven fetches them, and a JDK compiles `HadoopMini.java`; the
 Java from pip runs them. Containers of YARN are started with bash.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
@@ -36,6 +38,7 @@ class HadoopMini:
 
     Args:
         folder: an empty folder for logs and for the files of both.
+        with_yarn: also start YARN, which takes longer than HDFS.
 
     Attributes:
         configuration: the folder for HADOOP_CONF_DIR.
@@ -47,9 +50,11 @@ class HadoopMini:
         ProcessFailed: they did not start within a minute and a half.
     """
 
-    def __init__(self, folder: Path, java: JavaRuntime) -> None:
+    def __init__(self, folder: Path, java: JavaRuntime, *, with_yarn: bool = True) -> None:
         self._folder = folder
         self._java = java
+        self._parts = "yarn" if with_yarn else "hdfs"
+        self._control = 0
         self._processes = JavaProcesses(folder)
         self._stack = contextlib.ExitStack()
         self.configuration = folder / "configuration"
@@ -63,17 +68,42 @@ class HadoopMini:
         (self._folder / "log4j.properties").write_text(_LOG)
         flags = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         files = [str(self._folder / "files"), str(self.configuration)]
-        command = [str(self._java.executable), *flags, "-cp", ":".join(classpath), _SOURCE.stem, *files]
+        program = ["-cp", ":".join(classpath), _SOURCE.stem, *files, self._parts]
+        command = [str(self._java.executable), *flags, *program]
         with contextlib.ExitStack() as stack:
             processes = stack.enter_context(self._processes)
             # Node managers pass their JAVA_HOME on to containers.
             processes.start("hadoop", command, {"JAVA_HOME": str(self.java_home)})
-            (self.filesystem,) = processes.wait_for("hadoop", r"Hadoop is ready at (\S+)\n")
+            ready = r"Hadoop is ready at (\S+), controlled by port \d+\n"
+            (self.filesystem,) = processes.wait_for("hadoop", ready)
+            self._control = int(processes.wait_for("hadoop", r"controlled by port (\d+)\n")[0])
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    @contextlib.contextmanager
+    def without(self, node: str) -> Iterator[None]:
+        """Stop the `namenode` or the `datanode` while a block runs, and start it again at its port afterwards."""
+        self.stop(node)
+        try:
+            yield
+        finally:
+            self.start(node)
+
+    def stop(self, node: str) -> None:
+        """Stop the `namenode` or the `datanode`; connections to it break off."""
+        self._order(f"stop {node}")
+
+    def start(self, node: str) -> None:
+        """Start a node that was stopped, and wait until it serves."""
+        self._order(f"start {node}")
+
+    def _order(self, command: str) -> None:
+        with socket.create_connection(("127.0.0.1", self._control)) as connection:
+            connection.sendall(f"{command}\n".encode())
+            assert connection.recv(1) == b"", f"{command}: not done\n{self.log()}"
 
     def log(self) -> str:
         """Return the output of the process."""

@@ -19,6 +19,7 @@ _MODULES_BY_EXTRA: Final = {
         "numpy": "NumPy",
         "pandas": "pandas",
     },
+    "hdfs": {"hdfs_native": "hdfs-native"},
     "notebook": {"pandas": "pandas"},
 }
 """Modules of each extra, with their names for messages."""

@@ -38,6 +38,9 @@ _OWN = "understudy"
 """Name of the metadata of commits by `overwrite`."""
 _ATTEMPTS = 50
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_ARROW = re.compile(r"^\s*\x1b\[31m↳\x1b\[0m ")
+_JAVA_TRACE = re.compile(r"\n\tat .*", re.DOTALL)
+_NODES = re.compile(r": \[DatanodeInfoProto.*", re.DOTALL)
 _STATISTICS = ("run", "ingest")
 """Columns whose smallest and largest values are kept with each file."""
 _LAST = chr(0x10FFFF)
@@ -268,9 +271,14 @@ def _errors(folder: StoragePath, done: str) -> Iterator[None]:
         raise
     except (DeltaError, OSError) as error:
         if number := _OS_ERROR.search(str(error)):
-            raise OSError(int(number[1]), os.strerror(int(number[1]))) from None
-        first = str(error).strip().partition("\n")[0]
-        raise LakeError(f"the Delta table {folder} cannot be {done}: {first}") from None
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder)) from None
+        raise LakeError(f"the Delta table {folder} cannot be {done}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """Return an error of deltalake as one line: it has the causes below each other, and Java's stack traces."""
+    causes = (_ARROW.sub("", line) for line in _JAVA_TRACE.sub("", str(error)).strip().splitlines())
+    return _NODES.sub("", ": ".join(causes))
 
 
 def _added(file: TableFile) -> AddAction:

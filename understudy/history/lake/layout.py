@@ -33,8 +33,11 @@ def is_of_format_1(folder: StoragePath) -> bool:
 
 
 def table_folders(lake: StoragePath) -> list[str]:
-    """Return the folders of all tables but `runs`, for example `tables/reigns`."""
-    logs = (log for kind in (RECORDS, TABLES_FOLDER) for log in (lake / kind).glob(f"*/{LOG}"))
+    """Return the folders of all tables but `runs`, for example `tables/reigns`.
+
+    A folder whose log has no commit is no table: a process was killed, or lost the store, while it made one.
+    """
+    logs = {commit.parent for kind in (RECORDS, TABLES_FOLDER) for commit in (lake / kind).glob(f"*/{LOG}/*.json")}
     return sorted(f"{log.parent.parent.name}/{log.parent.name}" for log in logs)
 
 

@@ -25,7 +25,8 @@ from understudy.history.lake.comments import record_comments, table_comments
 from understudy.history.lake.layout import RECORDS, TABLES_FOLDER
 from understudy.history.lake.written import Part, TableFile
 from understudy.history.metrics.metric_tables import DEFINITIONS
-from understudy.history.storage.paths import StoragePath, UrlPath, parquet_file
+from understudy.history.storage.filesystems import WrittenFile
+from understudy.history.storage.paths import StoragePath, UrlPath, parquet_file, results_of
 
 _INGEST_COMMENT = (
     "The ingest that wrote the row; it counts if the table `runs` has its run with this ingest as `whole`."
@@ -123,6 +124,8 @@ class PartWriter:
     def __exit__(self, *_: object) -> None:
         for stream, writer in self._open.values():
             writer.is_open = False  # its destructor would write to the closed file
+            if isinstance(stream, WrittenFile):
+                stream.discard()
             with contextlib.suppress(OSError):  # what could not be written; the part does not count
                 stream.close()
 
@@ -152,17 +155,20 @@ class PartWriter:
             OSError: it cannot be written.
         """
         self._flush()
-        files: dict[str, tuple[TableFile, ...]] = {}
-        for folder, (stream, writer) in self._open.items():
-            writer.close()
-            size = stream.tell()
-            _close_durably(self._lake / folder, stream)
-            runs, ingests = ((min(found), max(found)) for found in self._values[folder].values())
-            written = TableFile(name=self._file, bytes=size, rows=self._rows[folder], runs=runs, ingests=ingests)
-            files[folder] = (written,)
+        written = results_of(self._written, self._open, is_stored=isinstance(self._lake, UrlPath))
+        part = Part(files={folder: (file,) for folder, file in zip(self._open, written, strict=True)})
         for folder in self._open:
             _sync_folder(self._lake / folder)
-        return Part(files=files)
+        return part
+
+    def _written(self, folder: str) -> TableFile:
+        """Write the file of a table to its end."""
+        stream, writer = self._open[folder]
+        writer.close()
+        size = stream.tell()
+        _close_durably(self._lake / folder, stream)
+        runs, ingests = ((min(found), max(found)) for found in self._values[folder].values())
+        return TableFile(name=self._file, bytes=size, rows=self._rows[folder], runs=runs, ingests=ingests)
 
     def _flush(self) -> None:
         for folder, tables in self._buffers.items():

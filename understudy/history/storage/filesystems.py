@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import pyarrow.fs as pafs
 
-from understudy.history.storage import s3
+from understudy.history.storage import hdfs, s3
 from understudy.history.storage.paths import AT_ONCE, READ_BYTES, StoragePath, StoreFailed, UrlPath
 
 T = TypeVar("T")
@@ -108,9 +108,14 @@ class WrittenFile(io.BytesIO):
         """Send the file. Raises `StoreFailed`."""
         if not self.closed:
             try:
-                self._put(self.getbuffer())
+                with self.getbuffer() as content:
+                    self._put(content)
             finally:
                 super().close()
+
+    def discard(self) -> None:
+        """Close the file without sending it."""
+        super().close()
 
 
 class Store:
@@ -215,12 +220,16 @@ def store_of(root: str) -> Store:
     with _errors(root):
         if scheme in ("s3", "s3a"):
             return Store(*s3.open_bucket(bucket))
+        if scheme == "hdfs":
+            return Store(*hdfs.open_name_node(bucket))
         return Store(*pafs.FileSystem.from_uri(root))
 
 
 def table_options(path: StoragePath) -> dict[str, str] | None:
     """Return the options that deltalake needs for the store of a table, besides the variables that it reads."""
     scheme = str(path).partition("://")[0] if isinstance(path, UrlPath) else ""
+    if scheme == "hdfs":
+        hdfs.check_table_path(str(path))
     return s3.table_options() if scheme in ("s3", "s3a") else None
 
 

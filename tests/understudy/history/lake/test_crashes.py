@@ -209,11 +209,22 @@ def test_the_first_ingest_may_end_at_any_step(lakes: Path, steps: Steps) -> None
         assert_counts_once(lake)
 
 
+def test_a_table_that_was_begun_and_has_no_commit_is_no_table(lakes: Path) -> None:
+    """HDFS has the folder of a log before it has the first commit, and so does a disk."""
+    lake = lakes / "before"
+    for folder in ("records/Ack", "tables/none"):
+        shutil.rmtree(lake / folder, ignore_errors=True)
+        (lake / folder / "_delta_log").mkdir(parents=True)
+    ingest_all(lakes, lake)
+    LakeWriter(lake).vacuum(0)
+    assert_holds(lake, lakes / "runs")
+
+
 KILL_AT = """
 import os, signal, sys
-from pathlib import Path
 from understudy.history.lake import delta
 from understudy.history.lake.ingest import find_logs, ingest
+from understudy.history.storage.paths import storage_path
 
 name, number, when = sys.argv[3:]
 function, calls = getattr(delta, name), 0
@@ -228,9 +239,9 @@ def kill(*arguments, **named):
         os.kill(os.getpid(), signal.SIGKILL)
     return result
 
-groups = find_logs([Path(sys.argv[1])])
+groups = find_logs([storage_path(sys.argv[1])])
 setattr(delta, name, kill)
-ingest(groups, Path(sys.argv[2]))
+ingest(groups, storage_path(sys.argv[2]))
 """
 
 
