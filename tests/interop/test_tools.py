@@ -17,7 +17,7 @@ from tests.interop.conftest import skip_or_fail
 from tests.interop.mixed import OUR_SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS
 from tests.interop.tool_script import ScriptRunner, differences, parse, recorded, restore
 from tests.interop.tools import SCALA, Tools
-from tests.shares import SHARES, share_of
+from tests.shares import SHARES, at_night, share_of
 from understudy.brokers.apis.no_transactions import NO_TRANSACTIONS
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.kafka_jars import NotFetched
@@ -32,6 +32,8 @@ ALL = sorted(str(path.relative_to(SCRIPTS).with_suffix("")) for path in SCRIPTS.
 OLDER = [name for name in reversed(ALL) if "/" in name]
 NAMES = [name for name in ALL if name not in OLDER[share_of("older-tools") :]]
 """The scripts that a run beside Apache Kafka takes."""
+LONGEST = {"offsets", "resets", "arguments"}
+"""Scripts that start dozens of tools in Java."""
 BROKERS = (1, 2, 3)
 # The same for our and Kafka's brokers, because the tools print the brokers' configs.
 PROPERTIES = {"auto.leader.rebalance.enable": "false", "default.replication.factor": "1", **SMALL_BROKER}
@@ -68,7 +70,13 @@ def test_the_share_of_nightly_runs_has_every_older_release() -> None:
 
 
 @pytest.mark.spec("IO-16", "IO-17")
-@pytest.mark.parametrize("script", NAMES)
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(name, marks=[at_night("our tools run this long script with the same brokers")] * (name in LONGEST))
+        for name in NAMES
+    ],
+)
 def test_tools_print_what_they_print_with_kafka(
     runner: ScriptRunner, tools: Tools, script: str, recording: bool
 ) -> None:

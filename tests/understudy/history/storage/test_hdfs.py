@@ -36,7 +36,7 @@ def silent() -> Iterator[str]:
 
 @pytest.fixture
 def refusing() -> Iterator[str]:
-    """An address that nobody listens at."""
+    """An address at which no server listens."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{bound.getsockname()[1]}"
