@@ -184,7 +184,7 @@ class Librdkafka(Suite):
         if found["version"] != f"{_CRATE}+{self.tests.version}":
             raise NotFetched(f"rdkafka-sys {found['version']} is not librdkafka {self.tests.version}")
         sources = Path(found["manifest_path"]).parent / "librdkafka"
-        self._root = _cached(f"librdkafka-{self.tests.version}", lambda folder: self._build(sources, folder))
+        self._root = cached(f"librdkafka-{self.tests.version}", lambda folder: self._build(sources, folder))
 
     @staticmethod
     def _build(sources: Path, folder: Path) -> None:
@@ -396,7 +396,7 @@ def _outcome(test: str, result: str, output: str) -> Outcome:
     return Outcome(test, result, "" if result == "passed" else output[-3000:])
 
 
-def _cached(name: str, fill: Callable[[Path], None]) -> Path:
+def cached(name: str, fill: Callable[[Path], None]) -> Path:
     """The folder `name` in the cache outside the repository; filled if it is not there yet."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "understudy"
     folder = cache / name

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from tests.understudy.history.lake.lakes import write_runs
-from tests.understudy.history.storage.s3_server import Bucket, bucket, s3_server
+from tests.understudy.history.storage.buckets import Bucket, bucket, servers
 from understudy.history.lake.lake import Lake
 from understudy.history.report.replay import replay_in_python
 
-__all__ = ["bucket", "s3_server"]
+__all__ = ["bucket", "servers"]
 
 PROGRAM = """
 import sys

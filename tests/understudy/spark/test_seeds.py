@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from tests.understudy.history.storage.s3_server import Bucket, bucket, s3_server
+from tests.understudy.history.storage.buckets import Bucket, bucket, servers
 from understudy.cli.main import main
 from understudy.clusters.java import choose_java
 from understudy.foundation.eventlog.fences import Fence
@@ -28,7 +28,7 @@ from understudy.trials.seeds.seeds import SeedReport, run_seed
 
 pytestmark = pytest.mark.xdist_group("spark seeds")
 
-__all__ = ["bucket", "s3_server"]
+__all__ = ["bucket", "servers"]
 
 SECONDS = 6
 

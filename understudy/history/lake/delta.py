@@ -26,6 +26,7 @@ from understudy.history.lake.layout import LOG, is_delta_table
 from understudy.history.lake.written import TableFile
 from understudy.history.storage.filesystems import table_options
 from understudy.history.storage.paths import StoragePath, storage_path
+from understudy.history.storage.reasons import BRANCH, reason_of
 
 T = TypeVar("T")
 
@@ -272,13 +273,9 @@ def _errors(folder: StoragePath, done: str) -> Iterator[None]:
     except (DeltaError, OSError) as error:
         if number := _OS_ERROR.search(str(error)):
             raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder)) from None
-        raise LakeError(f"the Delta table {folder} cannot be {done}: {_reason(error)}") from None
-
-
-def _reason(error: Exception) -> str:
-    """Return an error of deltalake as one line: it has the causes below each other, and Java's stack traces."""
-    causes = (_ARROW.sub("", line) for line in _JAVA_TRACE.sub("", str(error)).strip().splitlines())
-    return _NODES.sub("", ": ".join(causes))
+        text = str(error).strip()
+        reason = reason_of(text if BRANCH in text else text.partition("\n")[0])
+        raise LakeError(f"the Delta table {folder} cannot be {done}: {reason}") from None
 
 
 def _added(file: TableFile) -> AddAction:

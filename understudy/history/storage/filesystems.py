@@ -9,7 +9,6 @@ import contextlib
 import errno
 import io
 import os
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -18,10 +17,12 @@ from functools import cache
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
-from understudy.history.storage import hdfs, s3
+from understudy.history.storage import azure, google, hdfs, s3
 from understudy.history.storage.paths import AT_ONCE, READ_BYTES, StoragePath, StoreFailed, UrlPath
+from understudy.history.storage.reasons import reason_of
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -29,7 +30,6 @@ R = TypeVar("R")
 _ATTEMPTS: Final = 5
 _FIRST_DELAY_S: Final = 0.2
 _CANNOT_HOLD: Final = "Failed to flush response stream"
-_NOISE: Final = re.compile(r"\. Detail: .*| \(Request ID: .*|When \w[^:]*: ", re.DOTALL)
 
 
 class StoredFile(NamedTuple):
@@ -100,7 +100,7 @@ class ReadFile(io.RawIOBase):
 class WrittenFile(io.BytesIO):
     """A new file of a store, which is kept in memory until it is closed, and then sent as a whole."""
 
-    def __init__(self, put: Callable[[memoryview], None]) -> None:
+    def __init__(self, put: Callable[[bytes], None]) -> None:
         super().__init__()
         self._put = put
 
@@ -108,8 +108,7 @@ class WrittenFile(io.BytesIO):
         """Send the file. Raises `StoreFailed`."""
         if not self.closed:
             try:
-                with self.getbuffer() as content:
-                    self._put(content)
+                self._put(self.getvalue())  # no view, which would forbid to close it while an error has it
             finally:
                 super().close()
 
@@ -145,7 +144,7 @@ class Store:
     def create(self, path: str, shown: object) -> WrittenFile:
         return WrittenFile(lambda content: self._put(path, shown, content))
 
-    def _put(self, path: str, shown: object, content: memoryview) -> None:
+    def _put(self, path: str, shown: object, content: bytes) -> None:
         def put() -> None:
             with self.files.open_output_stream(self.place(path)) as stream:
                 stream.write(content)
@@ -162,7 +161,7 @@ class Store:
             self.files.delete_dir(self.place(path))
 
     def make_folder(self, path: str, shown: object) -> None:
-        if self.files.type_name in ("s3", "gcs", "abfs"):
+        if self.files.type_name in ("s3", "py::gcs", "abfs"):
             return
         with _errors(shown):
             self.files.create_dir(self.place(path), recursive=True)
@@ -220,6 +219,10 @@ def store_of(root: str) -> Store:
     with _errors(root):
         if scheme in ("s3", "s3a"):
             return Store(*s3.open_bucket(bucket))
+        if scheme == "gs":
+            return Store(*google.open_bucket(bucket))
+        if scheme in ("abfs", "abfss"):
+            return Store(*azure.open_container(bucket))
         if scheme == "hdfs":
             return Store(*hdfs.open_name_node(bucket))
         return Store(*pafs.FileSystem.from_uri(root))
@@ -228,9 +231,10 @@ def store_of(root: str) -> Store:
 def table_options(path: StoragePath) -> dict[str, str] | None:
     """Return the options that deltalake needs for the store of a table, besides the variables that it reads."""
     scheme = str(path).partition("://")[0] if isinstance(path, UrlPath) else ""
+    found = {"s3": s3, "s3a": s3, "gs": google, "abfs": azure, "abfss": azure}.get(scheme)
     if scheme == "hdfs":
         hdfs.check_table_path(str(path))
-    return s3.table_options() if scheme in ("s3", "s3a") else None
+    return found.table_options() if found else None
 
 
 def side_by_side(work: Callable[[T], R], items: Iterable[T], at_once: int = AT_ONCE) -> Generator[R]:
@@ -260,5 +264,6 @@ def _errors(shown: object) -> Iterator[None]:
         number = error.errno or errno.ENOENT
         raise type(error)(number, os.strerror(number), str(shown)) from None
     except OSError as error:
-        reason = _NOISE.sub("", error.strerror or str(error)).strip()
-        raise StoreFailed(error.errno or errno.EIO, reason, str(shown)) from None
+        raise StoreFailed(error.errno or errno.EIO, reason_of(error.strerror or str(error)), str(shown)) from None
+    except pa.ArrowException as error:  # Azure's and Google's clients have errors that are none of the system's
+        raise StoreFailed(errno.EIO, reason_of(str(error)), str(shown)) from None

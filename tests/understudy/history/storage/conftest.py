@@ -1,7 +1,7 @@
-"""The S3 server for the tests of this folder."""
+"""The servers for the tests of this folder."""
 
 from __future__ import annotations
 
-from tests.understudy.history.storage.s3_server import bucket, s3_server
+from tests.understudy.history.storage.buckets import bucket, servers
 
-__all__ = ["bucket", "s3_server"]
+__all__ = ["bucket", "servers"]
