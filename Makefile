@@ -45,10 +45,10 @@ test-all: setup  ## all tests but those beside Apache Kafka (`make interop`)
 nightly: setup  ## everything, with the whole of each search (hours; CONTRIBUTING.md lists them)
 	NIGHTLY=1 $(PYTEST) $(WORKERS) $(ARGS)
 	.venv/bin/python -m devtools.spark_versions
-	NIGHTLY=1 KAFKA_TESTS=all CLIENT_SUITES=all $(PYTEST) tests/interop tests/contracts tests/foundation/zk -m interop $(WORKERS) $(ARGS)
+	NIGHTLY=1 KAFKA_TESTS=all CLIENT_SUITES=all $(PYTEST) tests/interop tests/contracts tests/foundation/zk tests/understudy/history/storage -m interop $(WORKERS) $(ARGS)
 
 interop: setup  ## a real Apache Kafka 3.9.1 as the judge, and ZooKeeper 3.4 to 3.8; Maven fetches them (REQUIRE_MAVEN=1: fail where it cannot)
-	$(PYTEST) tests/interop tests/contracts -m interop $(WAITING) $(ARGS)
+	$(PYTEST) tests/interop tests/contracts tests/understudy/history/storage -m interop $(WAITING) $(ARGS)
 
 kafka-tests: setup  ## the integration tests of Apache Kafka 3.9.1 against our brokers, all of them (two hours)
 	KAFKA_TESTS=all $(PYTEST) tests/interop/test_kafkas_own_tests.py -m interop -n 2 $(ARGS)

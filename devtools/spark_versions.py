@@ -108,6 +108,7 @@ TEST_PACKAGES: Final = (
     "hypothesis",
     "duckdb",
     "moto[s3]",
+    "gcp-storage-emulator",
     "flask",
     "flask-cors",
 )

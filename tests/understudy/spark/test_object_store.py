@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.shares import at_night
 from tests.understudy.history.lake.lakes import write_runs
-from tests.understudy.history.storage.buckets import Bucket, bucket, servers
+from tests.understudy.history.storage.buckets import Bucket, bucket, in_each_store, servers
 from understudy.history.lake.lake import Lake
 from understudy.history.report.replay import replay_in_python
 
@@ -35,6 +36,7 @@ with spark_session() as spark:
 """
 
 
+@in_each_store(gs=[at_night("Spark's workers write the same parts with the same functions to S3")], abfs=None)
 def test_workers_read_logs_and_write_a_lake_in_a_bucket(bucket: Bucket, tmp_path: Path) -> None:
     """The session needs the variables before it starts, so it is one of its own."""
     runs = write_runs(tmp_path, random=2, records=120)

@@ -92,7 +92,9 @@ def _server(account: str) -> dict[str, str]:
     elif url.netloc.startswith(f"{account}."):
         blob = url.netloc.removeprefix(account)
     else:
-        reason = f"the server {endpoint} is not one of {account}; expected https://{account}.HOST or https://HOST/{account}"
+        reason = (
+            f"the server {endpoint} is not one of {account}; expected https://{account}.HOST or https://HOST/{account}"
+        )
         raise StoreFailed(errno.EINVAL, reason)
     return {
         "blob_storage_authority": blob,
@@ -107,7 +109,7 @@ def _uses_emulator() -> bool:
 
 
 def _uses_login() -> bool:
-    """Return whether there is a login of `az` and nothing that comes before it; Arrow's client looks for it by itself."""
+    """Return whether there is a login of `az`, and nothing that comes before it. Arrow's client looks by itself."""
     if _uses_emulator() or _first((*_KEYS, *_SIGNATURES, *_IDENTITIES)):
         return False
     folder = os.environ.get("AZURE_CONFIG_DIR")

@@ -29,7 +29,12 @@ R = TypeVar("R")
 
 _ATTEMPTS: Final = 5
 _FIRST_DELAY_S: Final = 0.2
-_CANNOT_HOLD: Final = "Failed to flush response stream"
+_BROKEN_OFF: Final = (
+    "Failed to flush response stream",
+    "Connection closed before getting full response",
+    "end of file before message length reached",
+)
+"""Errors of answers that no client asks for again: S3's if they are longer than expected, and parts of others'."""
 
 
 class StoredFile(NamedTuple):
@@ -92,9 +97,7 @@ class ReadFile(io.RawIOBase):
         return found
 
     def _request(self, size: int) -> bytes:
-        return bytes(
-            _repeated(lambda: self._opened.read_at(size, self._position), lambda error: _CANNOT_HOLD in str(error))
-        )
+        return bytes(_repeated(lambda: self._opened.read_at(size, self._position), _is_broken_off))
 
 
 class WrittenFile(io.BytesIO):
@@ -134,7 +137,7 @@ class Store:
     def info(self, path: str, shown: object) -> StoredFile | None:
         """Return a file or folder; None if there is none."""
         with _errors(shown):
-            found = self.files.get_file_info(self.place(path))
+            found = _repeated(lambda: self.files.get_file_info(self.place(path)), _is_broken_off)
         return None if found.type == pafs.FileType.NotFound else _stored(found)
 
     def open(self, path: str, shown: object) -> ReadFile:
@@ -168,9 +171,11 @@ class Store:
 
     def inside(self, path: str, shown: object) -> list[StoredFile]:
         """Return what a folder holds, sorted by name."""
+        return sorted(map(_stored, self._listed(pafs.FileSelector(self.place(path)), shown)))
+
+    def _listed(self, folder: pafs.FileSelector, shown: object) -> list[pafs.FileInfo]:
         with _errors(shown):
-            found = self.files.get_file_info(pafs.FileSelector(self.place(path)))
-        return sorted(map(_stored, found))
+            return list(_repeated(lambda: self.files.get_file_info(folder), _is_broken_off))
 
     def walk(self, path: str, shown: object) -> Iterator[tuple[str, list[str]]]:
         """Yield each folder with files, by its path from the root, and their names, sorted.
@@ -183,8 +188,7 @@ class Store:
             yield path, names
 
         def below(folder: StoredFile) -> list[tuple[str, list[str]]]:
-            with _errors(shown):
-                found = self.files.get_file_info(pafs.FileSelector(folder.path, recursive=True))
+            found = self._listed(pafs.FileSelector(folder.path, recursive=True), shown)
             names: dict[str, list[str]] = {}
             for each in found:
                 if each.type == pafs.FileType.File:
@@ -206,6 +210,10 @@ def _repeated(work: Callable[[], R], can_be_repeated: Callable[[OSError], bool])
                 raise
         time.sleep(_FIRST_DELAY_S * 2**attempt)
     return work()
+
+
+def _is_broken_off(error: OSError) -> bool:
+    return any(reason in str(error) for reason in _BROKEN_OFF)
 
 
 @cache

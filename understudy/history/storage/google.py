@@ -54,7 +54,7 @@ def _emulator() -> str | None:
     return (found if "://" in found else f"http://{found}").rstrip("/")
 
 
-class _Handler(pafs.FileSystemHandler):
+class _Handler(pafs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
     """Arrow's file system of Google, with four differences (Arrow 26).
 
     It lists a folder only if there is an object in its place, which most tools do not make: deltalake's client lists
@@ -90,9 +90,7 @@ class _Handler(pafs.FileSystemHandler):
         return found
 
     def _below(self, folder: str) -> list[pafs.FileInfo]:
-        return list(
-            self._files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True))
-        )
+        return list(self._files.get_file_info(pafs.FileSelector(folder, recursive=True, allow_not_found=True)))
 
     def _inside(self, folder: str) -> list[pafs.FileInfo]:
         within = folder.removeprefix(self._bucket).lstrip("/")

@@ -1,4 +1,7 @@
-"""`AzureServer` is Azurite, Microsoft's emulator of Azure Blob Storage, with faults. It has no hierarchical namespace."""
+"""`AzureServer` is Azurite, Microsoft's emulator of Azure Blob Storage, with faults.
+
+Its accounts have no hierarchical namespace.
+"""
 
 from __future__ import annotations
 

@@ -75,7 +75,12 @@ class FaultyServer(abc.ABC):
     def requests(self) -> int:
         """Return the number of requests so far."""
         with urllib.request.urlopen(f"{self.url}{FAULTS}") as answer:
-            return int(answer.read())
+            return int(answer.read().split()[0])
+
+    def tokens(self) -> int:
+        """Return the number of requests with a token so far; only servers before an emulator count them."""
+        with urllib.request.urlopen(f"{self.url}{FAULTS}") as answer:
+            return int(answer.read().split()[1])
 
     def send(self, method: str, path: str, content: bytes, kind: str = "application/octet-stream") -> None:
         request = urllib.request.Request(f"{self.url}{path}", content, {"Content-Type": kind}, method=method)
@@ -88,10 +93,12 @@ class Faults:
 
     Attributes:
         requests: the number of requests so far.
+        tokens: the number of those that had a token.
     """
 
     def __init__(self) -> None:
         self.requests = 0
+        self.tokens = 0
         self._faults = {"busy": 0, "torn": 0, "delay_s": 0.0}
         self._attempts: Counter[tuple[str, ...]] = Counter()
         self._lock = threading.Lock()

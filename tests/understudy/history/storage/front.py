@@ -79,8 +79,9 @@ def _handler(emulator: Emulator, answer: Callable[[Emulator, Request], Answer]) 
             if request.path == FAULTS:
                 if request.method == "PUT":
                     faults.set(request.body)
-                self._send(Answer(200, {}, str(faults.requests).encode()))
+                self._send(Answer(200, {}, f"{faults.requests} {faults.tokens}".encode()))
                 return
+            faults.tokens += request.headers.get("authorization", "").startswith("Bearer ey")
             ranges = [request.headers.get(name, "") for name in ("range", "x-ms-range", "content-range")]
             is_busy, is_torn = faults.next(request.method, request.path, *ranges)
             if is_busy:

@@ -102,7 +102,7 @@ def _put(emulator: Emulator, request: Request, bucket: str, name: str, place: st
 
 
 def _listing(emulator: Emulator, request: Request, bucket: str, query: dict[str, str]) -> Answer:
-    asked = urlencode({key: query[key] for key in ("prefix", "delimiter") if key in query})
+    asked = urlencode({key: value for key, value in query.items() if key in ("prefix", "delimiter")})
     found = emulator(request._replace(path=f"/storage/v1/b/{bucket}/o?{asked}"))
     if found.status != 200:
         return found

@@ -77,7 +77,7 @@ def test_a_bucket_that_does_not_exist_is_named(bucket: Bucket) -> None:
 @in_each_store()
 def test_a_file_of_a_bucket_that_does_not_exist_is_not_written(bucket: Bucket) -> None:
     path = storage_path(f"{bucket.server.url_of('no-such-bucket')}/log")
-    with pytest.raises(OSError, match="bucket does not exist|container does not exist|No such file") as raised:
+    with pytest.raises(OSError, match=r"bucket does not exist|container does not exist|No such file") as raised:
         path.write_bytes(b"abc")
     assert raised.value.filename == str(path)
 
@@ -174,7 +174,7 @@ def test_a_slow_server_is_waited_for(bucket: Bucket) -> None:
 def test_a_server_that_stays_busy_is_an_error_with_the_url(bucket: Bucket) -> None:
     bucket.put("log", LINES)
     bucket.server.fault(busy=3)
-    with pytest.raises(StoreFailed, match="503|UNAVAILABLE: busy") as raised:
+    with pytest.raises(StoreFailed, match=r"503|UNAVAILABLE: busy") as raised:
         at(bucket, "log").read_bytes()
     assert raised.value.filename == f"{bucket.url}/log"
 
