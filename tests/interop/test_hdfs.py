@@ -20,7 +20,7 @@ from tests.interop.conftest import TIMEOUT_S, skip_or_fail
 from tests.shares import at_night
 from tests.understudy.history.lake.lakes import write_runs
 from tests.understudy.history.lake.test_crashes import KILL_AT
-from tests.understudy.history.storage.test_runs_in_s3 import with_local_names
+from tests.understudy.history.storage.test_runs_in_stores import with_local_names
 from understudy.cli.main import main
 from understudy.clusters.java import choose_java
 from understudy.clusters.processes.kafka_jars import NotFetched
@@ -34,6 +34,9 @@ from understudy.history.report.replay import replay_in_python
 from understudy.history.storage.filesystems import side_by_side, store_of
 from understudy.history.storage.paths import READ_BYTES, StoragePath, StoreFailed, UrlPath, storage_path
 
+REPEATED = at_night(
+    "lakes of this machine and in a bucket are changed in the same ways; HDFS is read, written and lost"
+)
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(TIMEOUT_S)]
 
 COMMAND_S = 300
@@ -192,6 +195,7 @@ def test_the_numbers_are_those_of_the_same_files_here(stored: UrlPath, runs: Pat
     assert with_local_names(replay_in_python([stored]), stored, runs) == replay_in_python([runs])
 
 
+@REPEATED
 def test_name_services_are_found_by_their_configuration(
     hadoop: HadoopMini, stored: UrlPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +262,7 @@ def test_a_late_writer_finds_that_the_lake_has_changed(folder: UrlPath, stored: 
     assert rows_of(lake) == rows_of_logs(stored)
 
 
+@REPEATED
 def test_processes_that_ingest_at_once_lose_nothing(folder: UrlPath, stored: UrlPath) -> None:
     lake, names = f"{folder}/lake", ("killed", "random-0", "random-1")
     processes = [started("ingest", f"{stored}/{name}", "--lake", lake) for name in names]
@@ -268,6 +273,7 @@ def test_processes_that_ingest_at_once_lose_nothing(folder: UrlPath, stored: Url
     assert not Runs(storage_path(lake)).uncounted
 
 
+@REPEATED
 @pytest.mark.parametrize("moment", ["create_table 20 before", "overwrite 2 after"])
 def test_an_ingest_that_is_killed_can_be_repeated(folder: UrlPath, stored: UrlPath, moment: str) -> None:
     """One ends before its runs count, one afterwards."""
@@ -302,6 +308,7 @@ def test_workers_of_spark_read_and_write_and_spark_reads_the_lake(folder: UrlPat
 # ------------------------------------------------------------------ faults
 
 
+@REPEATED
 def test_a_user_without_permission_is_told_which_file(folder: UrlPath, stored: UrlPath, runs: Path) -> None:
     put_folder(runs / "killed", folder / "open")
     lake = f"{folder}/lake"
@@ -332,15 +339,9 @@ def test_a_data_node_that_stops_while_a_file_is_read(hadoop: HadoopMini, folder:
         assert stream.read() == content[READ_BYTES:]
 
 
-@pytest.mark.parametrize(
-    ("step", "node"),
-    [
-        ("create_table", "namenode"),
-        ("commit_files", "datanode"),
-        pytest.param("create_table", "datanode", marks=at_night("either node is lost at the other step")),
-        pytest.param("commit_files", "namenode", marks=at_night("either node is lost at the other step")),
-    ],
-)
+@REPEATED
+@pytest.mark.parametrize("step", ["create_table", "commit_files"])
+@pytest.mark.parametrize("node", ["namenode", "datanode"])
 def test_an_ingest_that_loses_a_node_names_the_lake_and_is_continued(
     hadoop: HadoopMini,
     folder: UrlPath,
@@ -376,6 +377,7 @@ def preceded(function: Callable[..., Any], once: Iterator[Callable[[], object]])
     return call
 
 
+@REPEATED
 def test_a_replay_without_a_name_node_ends_with_the_url(hadoop: HadoopMini, stored: UrlPath) -> None:
     with hadoop.without("namenode"):
         status, _, err = run("replay", str(stored), "--engine", "python")

@@ -39,9 +39,6 @@ _OWN = "understudy"
 """Name of the metadata of commits by `overwrite`."""
 _ATTEMPTS = 50
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
-_ARROW = re.compile(r"^\s*\x1b\[31m↳\x1b\[0m ")
-_JAVA_TRACE = re.compile(r"\n\tat .*", re.DOTALL)
-_NODES = re.compile(r": \[DatanodeInfoProto.*", re.DOTALL)
 _STATISTICS = ("run", "ingest")
 """Columns whose smallest and largest values are kept with each file."""
 _LAST = chr(0x10FFFF)

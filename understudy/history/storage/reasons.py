@@ -18,7 +18,10 @@ _NOISE: Final = re.compile(
     # Azure
     r"|.* Azure Error: (?:\[\] ?)?"
     r"|\s*Request ?I[Dd]:.*"
-    r"|\s*See Azure::Core::Diagnostics.*",
+    r"|\s*See Azure::Core::Diagnostics.*"
+    # HDFS
+    r"|\s+at [\w.$/]+\([\w.]+:\d+\).*"
+    r"|: \[DatanodeInfoProto.*",
     re.DOTALL,
 )
 _URL: Final = re.compile(r"^(?:Error performing \w+ \S+ in \S+(?:, after .*)?) - ")

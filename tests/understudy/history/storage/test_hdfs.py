@@ -144,7 +144,7 @@ def test_errors_are_those_of_files_with_a_reason_of_one_line(
 def test_a_file_that_cannot_be_sent_raises_the_reason() -> None:
     """An error keeps the content that it was about, which must not hide the error."""
 
-    def put(content: memoryview) -> None:
+    def put(content: bytes) -> None:
         pieces = [content]
         raise StoreFailed(errno.EIO, f"refused {len(pieces)} piece", "hdfs://host:1/x")
 

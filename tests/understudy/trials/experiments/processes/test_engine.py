@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("experiments-on-processes")
 IN_TESTS = ("late-order", "zookeeper-away", "rebalance-interrupted", "truncate-to-high-watermark")
 """The others were run by hand, and take as long; these have a point, no ZooKeeper, a group, and a restart.
 
-They are run at night: faults on processes are in `tests/durability`, and with `kill-controller` here, too.
+They are run at night: faults on processes are in `tests/durability`, and here with `kill-controller`.
 """
 
 
