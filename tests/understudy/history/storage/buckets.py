@@ -25,7 +25,7 @@ Marks: TypeAlias = Sequence[pytest.MarkDecorator]
 
 
 def in_each_store(gs: Marks | None = (), abfs: Marks | None = ()) -> pytest.MarkDecorator:
-    """Run a test in a bucket of each kind of store. `make interop` runs Azure's, whose emulator needs Node.
+    """Run a test in a bucket of each kind of store. `make interop` runs it with Azure, whose emulator needs Node.
 
     Args:
         gs: marks of the test with Google's store; None for no such test.
