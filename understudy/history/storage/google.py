@@ -8,12 +8,14 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake.fs import DeltaStorageHandler
+
+if TYPE_CHECKING:
+    from deltalake.fs import DeltaStorageHandler
 
 _RETRY_S: Final = 15
 """Time after which a request is not made again, by Arrow's client."""
@@ -25,6 +27,8 @@ _NO_BUCKET: Final = "404 Not Found"
 
 def open_bucket(bucket: str) -> tuple[pafs.FileSystem, str]:
     """Return the file system of a bucket, and the path of its root in it."""
+    from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415  Spark's workers may lack it, with other stores
+
     emulator = _emulator()
     server = emulator or os.environ.get("GOOGLE_BASE_URL")
     options: dict[str, Any] = {"anonymous": emulator is not None}
