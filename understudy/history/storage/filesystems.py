@@ -11,7 +11,7 @@ import io
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from itertools import islice
@@ -35,6 +35,16 @@ _BROKEN_OFF: Final = (
     "end of file before message length reached",
 )
 """Errors of answers that no client asks for again: S3's if they are longer than expected, and parts of others'."""
+
+
+_OPENED_BY: Final[Mapping[str, Callable[[str], tuple[Any, str]]]] = {
+    "s3": s3.open_bucket,
+    "s3a": s3.open_bucket,
+    "gs": google.open_bucket,
+    "abfs": azure.open_container,
+    "abfss": azure.open_container,
+    "hdfs": hdfs.open_name_node,
+}
 
 
 class StoredFile(NamedTuple):
@@ -124,6 +134,10 @@ class Store:
     """A bucket, a container or a name node. Paths are relative to its root; `shown` is the path in errors.
 
     All methods raise `StoreFailed` if it cannot be reached or refuses.
+
+    Args:
+        files: a file system of pyarrow, or an object with the methods of one that are called here.
+        root: the path of the root in it.
     """
 
     def __init__(self, files: pafs.FileSystem, root: str) -> None:
@@ -164,7 +178,7 @@ class Store:
             self.files.delete_dir(self.place(path))
 
     def make_folder(self, path: str, shown: object) -> None:
-        if self.files.type_name in ("s3", "py::gcs", "abfs"):
+        if self.files.type_name in ("s3", "gcs", "abfs"):
             return
         with _errors(shown):
             self.files.create_dir(self.place(path), recursive=True)
@@ -225,23 +239,15 @@ def store_of(root: str) -> Store:
     """
     scheme, _, bucket = root.partition("://")
     with _errors(root):
-        if scheme in ("s3", "s3a"):
-            return Store(*s3.open_bucket(bucket))
-        if scheme == "gs":
-            return Store(*google.open_bucket(bucket))
-        if scheme in ("abfs", "abfss"):
-            return Store(*azure.open_container(bucket))
-        if scheme == "hdfs":
-            return Store(*hdfs.open_name_node(bucket))
-        return Store(*pafs.FileSystem.from_uri(root))
+        return Store(*_OPENED_BY[scheme](bucket))
 
 
 def table_options(path: StoragePath) -> dict[str, str] | None:
     """Return the options that deltalake needs for the store of a table, besides the variables that it reads."""
     scheme = str(path).partition("://")[0] if isinstance(path, UrlPath) else ""
-    found = {"s3": s3, "s3a": s3, "gs": google, "abfs": azure, "abfss": azure}.get(scheme)
     if scheme == "hdfs":
         hdfs.check_table_path(str(path))
+    found = {"s3": s3, "s3a": s3, "gs": google, "abfs": azure, "abfss": azure}.get(scheme)
     return found.table_options() if found else None
 
 
