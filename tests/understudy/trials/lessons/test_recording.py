@@ -99,9 +99,9 @@ def test_a_recorded_side_is_unpacked_and_not_simulated(tmp_path: Path, monkeypat
 
 
 def test_the_run_of_a_folder_becomes_the_recording_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = shown("kraft").runs[1].folder
     monkeypatch.setattr(library, "RECORDED", tmp_path)
     lesson = recorded_beside("kraft")
-    source = shown("kraft").runs[1].folder
     _, taken = run_lesson(lesson, SIMULATED, tmp_path / "first", taken=source)
     pack(lesson, tmp_path / "first", archive_of(lesson))
     _, kept = run_lesson(lesson, SIMULATED, tmp_path / "again")
