@@ -15,6 +15,8 @@ SEEDS = "seeds"
 LOG = "_delta_log"
 """Folder of the commits of a Delta table, in the table's folder."""
 
+_OF_ANY_TABLE = (f"{0:020}.json", "_last_checkpoint")
+"""Names in the log of which each table has one: its first commit, which is deleted only after a checkpoint."""
 _FORMAT_1 = "manifest"
 """Folder that lakes of format 1 have, which were no Delta tables."""
 
@@ -37,7 +39,10 @@ def table_folders(lake: StoragePath) -> list[str]:
 
     A folder whose log has no commit is no table: a process was killed, or lost the store, while it made one.
     """
-    logs = {commit.parent for kind in (RECORDS, TABLES_FOLDER) for commit in (lake / kind).glob(f"*/{LOG}/*.json")}
+    # Two names are looked for: a table that is written for days has thousands of commits.
+    patterns = [f"*/{LOG}/{name}" for name in _OF_ANY_TABLE]
+    kinds = [lake / kind for kind in (RECORDS, TABLES_FOLDER)]
+    logs = {found.parent for kind in kinds for pattern in patterns for found in kind.glob(pattern)}
     return sorted(f"{log.parent.parent.name}/{log.parent.name}" for log in logs)
 
 
