@@ -31,7 +31,7 @@ from understudy.spark.lake_sink import LakeSink
 
 pytestmark = [pytest.mark.xdist_group("spark follow"), needs_data_sources]
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 240.0
 
 
 @pytest.fixture
