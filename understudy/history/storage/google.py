@@ -74,7 +74,7 @@ class Bucket:
         self._name = name
 
     def get_file_info(self, place: str | pafs.FileSelector) -> Any:
-        """Return what is known of a path, or a list of what a selector finds."""
+        """Return the status of a path, or the list of all that a selector finds."""
         if not isinstance(place, pafs.FileSelector):
             return self._files.get_file_info(place)
         found = self._below(place.base_dir) if place.recursive else self._inside(place.base_dir)
