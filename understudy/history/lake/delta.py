@@ -25,7 +25,7 @@ from understudy.history.lake.errors import LakeBusy, LakeError
 from understudy.history.lake.layout import LOG, is_delta_table
 from understudy.history.lake.written import TableFile
 from understudy.history.storage.filesystems import table_options
-from understudy.history.storage.paths import StoragePath, storage_path
+from understudy.history.storage.paths import StoragePath, UrlPath, storage_path
 from understudy.history.storage.reasons import BRANCH, reason_of
 
 T = TypeVar("T")
@@ -269,7 +269,9 @@ def _errors(folder: StoragePath, done: str) -> Iterator[None]:
         raise
     except (DeltaError, OSError) as error:
         if number := _OS_ERROR.search(str(error)):
-            raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder)) from None
+            # Of a disk that is full the system names no file; a store has to be named.
+            place = str(folder) if isinstance(folder, UrlPath) else None
+            raise OSError(int(number[1]), os.strerror(int(number[1])), place) from None
         text = str(error).strip()
         reason = reason_of(text if BRANCH in text else text.partition("\n")[0])
         raise LakeError(f"the Delta table {folder} cannot be {done}: {reason}") from None
