@@ -22,7 +22,7 @@ from understudy.history.lake.written import RunEntry
 from understudy.history.reading.file_marks import by_name, continues, same_content
 from understudy.history.reading.listing import LogListing, list_files
 from understudy.history.report.runs import LARGE_RUN_BYTES, RunFiles, joined, runs_in
-from understudy.history.storage.paths import StoragePath, is_url, results_of, storage_path
+from understudy.history.storage.paths import StoragePath, results_of, storage_path
 
 IN_PROCESS_BYTES = 16 * 1024 * 1024
 """Maximum size of logs for which no Spark is started: some 50,000 records, which take less time than its start."""
@@ -114,8 +114,7 @@ def list_logs(paths: Sequence[StoragePath]) -> LogListing:
 
 def size_of(listing: LogListing) -> int:
     """Return the size of all files in bytes; a file that is gone meanwhile counts as 0."""
-    files = (folder + name for folder, names in listing.names.items() for name in names)
-    return sum(results_of(_size, files, is_stored=any(map(is_url, listing.names))))
+    return sum(results_of(_size, listing.files(), is_stored=listing.is_stored))
 
 
 def _size(file: str) -> int:

@@ -27,7 +27,8 @@ def is_lake(folder: StoragePath) -> bool:
 
 
 def is_delta_table(folder: StoragePath) -> bool:
-    return any((folder / LOG).glob("*.json"))
+    # Two names are looked for: a table that is written for days has thousands of commits.
+    return any((folder / LOG / name).exists() for name in _OF_ANY_TABLE)
 
 
 def is_of_format_1(folder: StoragePath) -> bool:
@@ -39,11 +40,8 @@ def table_folders(lake: StoragePath) -> list[str]:
 
     A folder whose log has no commit is no table: a process was killed, or lost the store, while it made one.
     """
-    # Two names are looked for: a table that is written for days has thousands of commits.
-    patterns = [f"*/{LOG}/{name}" for name in _OF_ANY_TABLE]
-    kinds = [lake / kind for kind in (RECORDS, TABLES_FOLDER)]
-    logs = {found.parent for kind in kinds for pattern in patterns for found in kind.glob(pattern)}
-    return sorted(f"{log.parent.parent.name}/{log.parent.name}" for log in logs)
+    folders = (folder for kind in (RECORDS, TABLES_FOLDER) for folder in (lake / kind).glob("*"))
+    return sorted(f"{folder.parent.name}/{folder.name}" for folder in folders if is_delta_table(folder))
 
 
 def foreign_name(folder: StoragePath) -> str | None:

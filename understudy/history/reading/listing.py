@@ -66,9 +66,18 @@ class LogListing:
         """The number of files."""
         return sum(map(len, self.names.values()))
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether a file is in a store."""
+        return any(map(is_url, self.names))
+
+    def files(self) -> Iterator[str]:
+        """Yield the path of each file as a text, folder by folder."""
+        return (folder + name for folder, own in self.names.items() for name in own)
+
     def paths(self) -> list[StoragePath]:
         """Return the paths of the files, sorted; files of this machine first, then URLs."""
-        found = [storage_path(folder + name) for folder, own in self.names.items() for name in own]
+        found = list(map(storage_path, self.files()))
         here = sorted(path for path in found if isinstance(path, Path))
         return [*here, *sorted(path for path in found if isinstance(path, UrlPath))]
 

@@ -146,8 +146,7 @@ def runs_in(listing: LogListing) -> FoundRuns:
 
 def _runs_of_files(listing: LogListing) -> Iterator[tuple[str, int]]:
     """Yield the run and the size of each file of a listing."""
-    files = (folder + name for folder, names in listing.names.items() for name in names)
-    return results_of(run_of, files, is_stored=any(map(is_url, listing.names)))
+    return results_of(run_of, listing.files(), is_stored=listing.is_stored)
 
 
 def conflicting_files(group: RunFiles) -> tuple[str, ...]:

@@ -172,11 +172,9 @@ class Writer:
         if failure is None:
             _answer(self._opened.close)
 
-    def write(self, content: memoryview) -> None:
+    def write(self, content: bytes) -> None:
         for start in range(0, len(content), READ_BYTES):
-            # The client takes other types than `bytes` apart, byte by byte.
-            piece = bytes(content[start : start + READ_BYTES])
-            _answer(functools.partial(self._opened.write, piece))
+            _answer(functools.partial(self._opened.write, content[start : start + READ_BYTES]))
 
 
 def _info(status: FileStatus) -> pafs.FileInfo:
