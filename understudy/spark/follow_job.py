@@ -38,6 +38,13 @@ _POLLING_DELAY_MS = 50
 _KEPT_BATCHES = "10"
 """Number of batches whose notes Spark keeps in the checkpoint."""
 
+_LATE_WORKER = "Python worker failed to connect back"
+"""Spark gives the Python process of a data source 10 s to start, which no setting changes; a busy machine takes longer
+(`PythonWorkerFactory.createSimpleWorker`)."""
+
+_MAX_RESTARTS = 5
+"""Number of times that a stream is started again between two batches."""
+
 _CHECKPOINT_FILES = f"org.apache.spark.sql.execution.streaming.{CHECKPOINT_PACKAGE}FileSystemBasedCheckpointFileManager"
 """Name of the class that writes a batch's notes to a local folder in 40 ms; Spark's default takes 150 ms."""
 
@@ -63,6 +70,7 @@ class LogStream:
         self.is_reading = False
         """Whether there were lines to read at the last `wait`."""
         self._is_first_batch = True
+        self._restarts = 0
         self._query: StreamingQuery | None = None
 
     def __enter__(self) -> Self:
@@ -70,6 +78,10 @@ class LogStream:
         self._session.conf.set("spark.sql.streaming.pollingDelay", f"{_POLLING_DELAY_MS}ms")
         self._session.conf.set("spark.sql.streaming.minBatchesToRetain", _KEPT_BATCHES)
         self._session.conf.set("spark.sql.streaming.checkpointFileManagerClass", _CHECKPOINT_FILES)
+        self._start()
+        return self
+
+    def _start(self) -> None:
         with spark_errors("the event logs cannot be followed"):
             limit = {"maxBytesPerTrigger": BATCH_BYTES} if HAS_READ_LIMITS else {}
             self._query = (
@@ -83,7 +95,6 @@ class LogStream:
                 .start()
             )
         self._last_new = time.monotonic()
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._query is not None:
@@ -130,6 +141,7 @@ class LogStream:
                 # The stream continues after its checkpoint. The lines before are read here, and left out if they come.
                 self._catch_up()
             self._is_first_batch = False
+            self._restarts = 0
             before = self._logs.lines
             self._logs.add(_rows(table))
             if self._logs.lines > before:
@@ -148,6 +160,11 @@ class LogStream:
     def _check(self) -> None:
         assert self._query is not None
         error = self._query.exception()
+        if error is not None and _LATE_WORKER in str(error) and self._restarts < _MAX_RESTARTS:
+            # Lines of a batch that comes again are left out.
+            self._restarts += 1
+            self._start()
+            return
         if error is not None:
             raise SparkFailed(f"the event logs can no longer be followed: {_cause(str(error))}")
         if not self._query.isActive:

@@ -7,9 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
 from tests.shares import at_night
@@ -113,6 +116,46 @@ def test_a_stream_started_again_from_its_checkpoint_loses_and_doubles_nothing(
     with LogStream(session, [followed], checkpoint) as stream:
         assert stream.finish("live", whole=True) == expected(whole)
     assert starts > 1
+
+
+class LateWorker:
+    """A query whose data source was not planned in time."""
+
+    def exception(self) -> Exception:
+        return StreamingQueryException("[STREAM_FAILED] ...: Python worker failed to connect back.")
+
+
+def test_a_stream_whose_python_starts_late_is_started_again(
+    session: SparkSession, followed: Path, tmp_path: Path
+) -> None:
+    whole = write(killed_controller(), tmp_path / "whole")
+    first, *others = sorted(whole.iterdir())
+    with LogStream(session, [followed], tmp_path / "checkpoint") as stream:
+        wait_for_lines(stream, append(first, followed / first.name))
+        assert stream._query is not None
+        stream._query.stop()
+        stream._query = cast("StreamingQuery", LateWorker())
+        for file in others:
+            append(file, followed / file.name)
+        wait_for_lines(stream, sum(file.read_bytes().count(b"\n") for file in whole.iterdir()))
+        assert stream.replay("live", whole=True) == expected(whole)
+
+
+def test_a_stream_whose_python_always_starts_late_is_given_up(
+    session: SparkSession, followed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = LogStream(session, [followed], tmp_path / "checkpoint")
+    starts = []
+
+    def start() -> None:
+        starts.append(True)
+        stream._query = cast("StreamingQuery", LateWorker())
+
+    monkeypatch.setattr(stream, "_start", start)
+    stream._start()
+    with pytest.raises(SparkFailed, match=r"can no longer be followed: .*Python worker failed to connect back"):
+        wait_for(stream, lambda: False, "the stream ends")
+    assert len(starts) == 1 + follow_job._MAX_RESTARTS
 
 
 def expected_whole_lines(folder: Path, copy: Path) -> Replay:
