@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from tests.understudy.spark.oracle.small_logs import session_for_small_logs
 from understudy.history.lake import ingest as ingesting
 from understudy.history.lake.ingest import Ingested, find_logs, ingest
 from understudy.history.lake.lake import Lake
+from understudy.history.lake.pieces import divide, lines_of
+from understudy.history.reading.file_marks import mark
 from understudy.history.report.runs import find_logs as find_logs_of_replay
 from understudy.history.storage.paths import StoragePath
 from understudy.spark import ingest_job, large_runs, replay_job
@@ -23,6 +26,7 @@ from understudy.spark.failures import SparkFailed
 from understudy.spark.ingest_job import SparkEngine
 from understudy.spark.large_runs import write_large_run
 from understudy.spark.replay_job import SparkReplay
+from understudy.spark.views.definitions import TABLES
 from understudy.trials.seeds.seeds import run_seed
 
 pytestmark = pytest.mark.xdist_group("spark large runs")
@@ -61,16 +65,33 @@ def assert_is_whole(steps: list[str]) -> None:
     assert not [step for step in steps if "in one task" in step]
 
 
-def test_a_run_in_pieces_has_the_rows_of_one_task(session: SparkSession, steps: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "tables",
+    [
+        ("totals", "requests"),
+        pytest.param(tuple(TABLES), marks=at_night("the SQL of each table is compared with the kernel's each time")),
+    ],
+    ids=["some tables", "all tables"],
+)
+def test_a_run_in_pieces_has_the_rows_of_one_task(
+    session: SparkSession, steps: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(large_runs, "TABLES", tables)
     logs = tmp_path / "logs"
-    run_seed(1, 60, own_clocks=False, events=logs / "seed-1")
+    run_seed(1, 20, own_clocks=False, events=logs / "seed-1")
     take(tmp_path / "expected", logs)
     result = divided(session, tmp_path / "lake", logs, steps)
     assert_is_whole(steps)
     assert (len(result.added), result.refused, result.incomplete) == (1, [], {})
-    assert rows_by_table(tmp_path / "lake") == rows_by_table(tmp_path / "expected")
+    expected = rows_by_table(tmp_path / "expected")
+    assert rows_by_table(tmp_path / "lake") == {
+        name: rows for name, rows in expected.items() if name not in TABLES or name in tables
+    }
     assert entries(tmp_path / "lake") == entries(tmp_path / "expected")
-    assert len(list((tmp_path / "lake" / "records" / "RequestSent").glob("*.parquet"))) > _PIECES
+    (run,) = find_logs([logs])
+    pieces = divide(map(mark, run.files), run.bytes // _PIECES + 1)
+    senders = [piece for piece in pieces if any(b'"RequestSent"' in line.text for line in chain(*map(lines_of, piece)))]
+    assert len(list((tmp_path / "lake" / "records" / "RequestSent").glob("*.parquet"))) == len(senders) > 1
 
 
 def test_a_run_that_is_not_whole_is_written_in_one_task(
