@@ -27,16 +27,16 @@ class Share(NamedTuple):
 
 
 SHARES = {
-    "seeds": Share(40, 200, "the histories of `make seeds` and the ledger are other ones each time"),
+    "seeds": Share(20, 200, "the histories of `make seeds` and the ledger are other ones each time"),
     "crash-points": Share(1, 3, "of each three points of a procedure; the points of most procedures are the same"),
-    "lake-crashes": Share(1, 3, "of three places at which a change of a lake may end; a killed process ends at five"),
+    "lake-crashes": Share(1, 3, "of three places at which a change of a lake may end; a killed process ends at two"),
     "incomplete-logs": Share(1, 40, "each file of a run is removed, and dozens are cut at a place drawn by the seed"),
     "hand-made-znodes": Share(100, 400, "ten seeds more are quick tests; each writes dozens of znodes of every kind"),
     "codec-values": Share(3, 12, "each of some ten versions of each message has as many, of the same fields"),
     "mutated-frames": Share(20_000, 100_000, "a frame of every message is mutated several times"),
     "durability-rounds": Share(9, 27, "each of three faults against each of three roles once"),
     "own-clocks": Share(2, 200, "each seed has thousands of times and dozens of figures to compare"),
-    "clock-rounds": Share(3, 50, "each failover of a cluster is aligned by the same messages; more see rarer delays"),
+    "clock-rounds": Share(0, 50, "seeds whose brokers have clocks of their own are compared each time"),
     "compose-shapes": Share(2, 14, "one has old ZooKeeper's variables, one KRaft's; the rest differ in variables"),
     "older-tools": Share(
         0, 4, "the newest tools run all scripts; an older release sends older versions of the same requests"
@@ -44,10 +44,10 @@ SHARES = {
     "incomplete-runs": Share(1, 5, "each file of a seed loses one part; which part is drawn"),
     "example-programs": Share(1, 20, "each program fails over once; its own number of seeds is for its user"),
     "golden-seeds": Share(1, 3, "a seed changes the order of answers, which the first one and two have done already"),
-    "golden-tools": Share(5, 9, "the others use the same tools, and the simulator runs all scenarios"),
-    "our-tools-with-kafka": Share(5, 18, "with brokers of ours they run all scripts, and so do Apache's tools"),
+    "golden-tools": Share(3, 9, "the others use the same tools, and the simulator runs all scenarios"),
+    "our-tools-with-kafka": Share(3, 18, "with brokers of ours they run all scripts, and so do Apache's tools"),
     "golden-processes": Share(5, 13, "`make interop` runs others with Apache's tools, the simulator all of them"),
-    "recordings": Share(2, 4, "Kafka 3.9.1 stays as it is; the recorder is checked by any of them"),
+    "recordings": Share(1, 4, "Kafka 3.9.1 stays as it is; the recorder is checked by any of them"),
     "zookeeper-versions": Share(
         1, 3, "3.4 lacks most of what our brokers use; the contracts are tested with each version"
     ),
@@ -56,9 +56,9 @@ SHARES = {
     "lesson-sizes": Share(2, 4, "a small laptop and a phone have the least room; the others are between or larger"),
     "folds": Share(3, 25, "each has hundreds of records in an order of its own; stories and samples have every type"),
     "compaction-ends": Share(8, 24, "each seed ends thirty times within a compaction, in each of four settings"),
-    "faults-on-processes": Share(2, 6, "the simulator has each fault; these are of a disk and of ZooKeeper"),
+    "faults-on-processes": Share(1, 6, "the simulator has each fault; this one is of a disk"),
     "experiments-on-processes": Share(0, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
-    "client-examples": Share(0, 2, "`make interop` runs such suites in Java and Go"),
+    "client-examples": Share(0, 2, "`make interop` runs such a suite in Go"),
     "spark-clusters": Share(
         0, 3, "the same jobs lose a worker of a standalone cluster in each run; here YARN and others do"
     ),

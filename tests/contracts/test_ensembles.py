@@ -16,6 +16,7 @@ from tests.contracts.servers import (
     SimulatedServersSubject,
 )
 from tests.contracts.subject import PATIENCE_S, Session, data_of
+from tests.shares import at_night
 from understudy.foundation.zk.client import (
     Create,
     Created,
@@ -38,7 +39,10 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServersSubjec
         yield subject
 
 
-@pytest.fixture(params=["simulated", "real"])
+REAL = at_night("servers of ZooKeeper stay as they are; with one server the contract is tested each time")
+
+
+@pytest.fixture(params=["simulated", pytest.param("real", marks=REAL)])
 def subject(request: pytest.FixtureRequest) -> ServersSubject:
     if request.param == "simulated":
         return SimulatedServersSubject()

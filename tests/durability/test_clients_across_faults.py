@@ -32,6 +32,7 @@ from tests.durability.stock_clients import (
     read_with_librdkafka,
     times_with_librdkafka,
 )
+from tests.shares import at_night
 from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = [
@@ -41,6 +42,8 @@ pytestmark = [
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 CODECS_OF_KAFKA_PYTHON = ("none", "gzip")
 """The others need packages that the tests do not have."""
+OF_ROUNDS = {"shut the leader down", "pause the leader"}
+
 VARIANTS = (
     *(Variant("librdkafka", -1, is_idempotent=True, compression=codec) for codec in CODECS),
     *(Variant("librdkafka", acks) for acks in (0, 1, -1)),
@@ -98,7 +101,13 @@ LOGGED = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, marks=[at_night("rounds of the durability test have it each time")] * (fault in OF_ROUNDS))
+        for fault in FAULTS
+    ],
+)
 def test_stock_clients_work_across_a_fault(cluster: LocalCluster, fault: str) -> None:
     journals = produce_across(cluster, fault, VARIANTS)
     with ThreadPoolExecutor(len(journals)) as threads:

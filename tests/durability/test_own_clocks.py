@@ -13,7 +13,7 @@ import pytest
 
 from tests.durability.own_clocks import ClusterOfClocks, on_one_clock
 from tests.durability.time_namespace import why_not
-from tests.shares import share_of
+from tests.shares import only_nightly, share_of
 from tests.simulation.own_clocks import wrong_figures, wrong_times
 from understudy.brokers.machine.injected_faults import ClockFault, MachineFaults
 from understudy.history.reading.reader import read
@@ -25,6 +25,7 @@ _HOURS_MS = 3 * 3_600_000
 pytestmark = [pytest.mark.timeout(120 + 30 * ROUNDS), pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 
+@only_nightly("clock-rounds")
 def test_figures_of_brokers_with_clocks_of_their_own_are_those_of_one_clock(tmp_path: Path) -> None:
     """In each round the controller is killed. Every second time its machine is started again, with another clock, and
     the wall clock of another broker is hours ahead from the middle on.

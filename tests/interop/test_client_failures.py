@@ -18,6 +18,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 from kazoo.client import KazooClient
 
+from tests.shares import at_night
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.processes.apache_kafka import SMALL_BROKER, ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
@@ -60,7 +61,9 @@ ABSENT = BrokerId(9)
 """Id of the broker that owns `/controller` and does not exist."""
 
 
-@pytest.fixture(scope="module", params=["Understudy", "Apache Kafka"])
+@pytest.fixture(
+    scope="module", params=["Understudy", pytest.param("Apache Kafka", marks=at_night("Apache Kafka stays as it is"))]
+)
 def cluster(
     request: pytest.FixtureRequest, kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalCluster]:

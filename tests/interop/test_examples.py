@@ -15,6 +15,7 @@ import pytest
 
 from devtools.judges.client_suites import fetch, find_program, run_to_end
 from devtools.pages.source import ROOT
+from tests.shares import at_night
 from understudy.clusters.control.server import ControlServer
 from understudy.clusters.processes.kafka_jars import NotFetched
 from understudy.clusters.processes.local_cluster import LocalCluster
@@ -69,6 +70,7 @@ def test_the_suite_in_go(run: Path, tmp_path: Path) -> None:
     assert output.count("--- PASS: ") == 2
 
 
+@at_night("the suite in Go starts and ends a cluster by the same commands")
 def test_the_suite_in_java(run: Path, tmp_path: Path) -> None:
     folder = in_a_copy("java", tmp_path)
     prepared(lambda: fetch([find_program("mvn", "Maven"), "-B", "-q", "dependency:resolve"], cwd=folder))

@@ -228,6 +228,7 @@ def test_a_lake_is_written_read_and_changed(folder: UrlPath, stored: UrlPath) ->
     assert [change for _, _, change in Runs(lake).changes()] == ["runs removed: 1", "runs ingested: 3 added"]
 
 
+@REPEATED
 def test_commands_take_urls(folder: UrlPath, stored: UrlPath, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lake = f"{folder}/lake"
     assert main(["replay", str(runs), "--engine", "python"]) == 0
@@ -250,6 +251,7 @@ def test_commands_take_urls(folder: UrlPath, stored: UrlPath, runs: Path, capsys
     assert f"{folder}/none" in capsys.readouterr().err
 
 
+@REPEATED
 def test_a_late_writer_finds_that_the_lake_has_changed(folder: UrlPath, stored: UrlPath) -> None:
     """The commit of a writer that has opened the lake before another one's commit is refused."""
     lake, groups = folder / "lake", find_logs([stored])

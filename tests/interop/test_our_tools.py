@@ -17,8 +17,8 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 
 pytestmark = pytest.mark.xdist_group("our-tools-with-kafka")
 
-FIRST = ("configs", "console", "groups", "offsets", "topics")
-"""One script of each kind of request."""
+FIRST = ("configs", "groups", "topics")
+"""One script of each kind of requests for administration."""
 OURS = (*FIRST, *sorted({*ALL} - WITHOUT_OUR_TOOLS - {*FIRST}))
 
 

@@ -31,6 +31,7 @@ from tests.interop.mixed import (
 )
 from tests.interop.steps import create, whole
 from tests.interop.tools import PATIENT, Tools
+from tests.shares import at_night
 from understudy.brokers.machine.socket_network import SocketNetwork
 from understudy.clusters.processes.apache_kafka import ApacheKafka
 from understudy.clusters.processes.local_cluster import LocalCluster
@@ -140,6 +141,7 @@ def test_no_acknowledged_record_is_lost_during_controller_changes(cluster: Local
 
 
 @pytest.mark.spec("IO-7", "IO-2", "CO-6")
+@at_night("producers of other kinds send through a failover each time")
 def test_the_performance_tools_run_through_a_controller_failover(cluster: LocalCluster, tools: Tools) -> None:
     """The tool for producers, and then that for consumers in a group."""
     create(tools, cluster, "measured", BOTH_ACKNOWLEDGE)

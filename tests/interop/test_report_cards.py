@@ -41,6 +41,7 @@ from devtools.report_cards.members import is_steady_member, judge_group
 from devtools.report_cards.page import OURS, PAGE, Kept, load, page, store
 from devtools.report_cards.run import run_scene, topic_of
 from devtools.report_cards.scenes import SCENES, leader_killed
+from tests.shares import at_night
 
 FAULT_MS = 1_000
 READY = Ready(client="made-up", version="1.0")
@@ -270,6 +271,7 @@ def test_what_a_driver_prints_beside_events_is_trouble(tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("stock clients")
+@at_night("tests/durability takes the same clients across the same fault")
 def test_the_drivers_in_python_pass_when_the_leader_is_killed(tmp_path: Path) -> None:
     """Not the controller: which admin clients find the new one is a matter of the clients, see
     docs/reference/clients.md."""

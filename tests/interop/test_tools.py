@@ -32,8 +32,18 @@ ALL = sorted(str(path.relative_to(SCRIPTS).with_suffix("")) for path in SCRIPTS.
 OLDER = [name for name in reversed(ALL) if "/" in name]
 NAMES = [name for name in ALL if name not in OLDER[share_of("older-tools") :]]
 """The scripts that a run beside Apache Kafka takes."""
-LONGEST = {"offsets", "resets", "arguments"}
-"""Scripts that start dozens of tools in Java."""
+OF_OUR_TOOLS = {
+    "arguments",
+    "configs",
+    "console",
+    "dump-log",
+    "members",
+    "offsets",
+    "performance",
+    "resets",
+    "topics",
+}
+"""Long scripts that our tools run in each run of the tests; Kafka's start dozens of processes of Java."""
 BROKERS = (1, 2, 3)
 # The same for our and Kafka's brokers, because the tools print the brokers' configs.
 PROPERTIES = {"auto.leader.rebalance.enable": "false", "default.replication.factor": "1", **SMALL_BROKER}
@@ -73,7 +83,7 @@ def test_the_share_of_nightly_runs_has_every_older_release() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param(name, marks=[at_night("our tools run this long script with the same brokers")] * (name in LONGEST))
+        pytest.param(name, marks=[at_night("our tools run this script with the same brokers")] * (name in OF_OUR_TOOLS))
         for name in NAMES
     ],
 )

@@ -21,6 +21,7 @@ import pytest
 import structlog
 
 from tests.brokers.parts import Recorder
+from tests.shares import at_night
 from understudy.brokers.__main__ import main, read_properties
 from understudy.brokers.config.config_def import ConfigError
 from understudy.brokers.config.reading import read_config
@@ -614,7 +615,7 @@ def test_second_signal_ends_the_broker_at_once(tmp_path: Path, zookeeper: Embedd
 
 
 @pytest.mark.spec("CS-4")
-@pytest.mark.parametrize("is_silent", [False, True])
+@pytest.mark.parametrize("is_silent", [pytest.param(False, marks=at_night("a silent one is gone as well")), True])
 def test_a_broker_stops_while_zookeeper_is_gone(tmp_path: Path, is_silent: bool) -> None:
     """`ServerShutdownTest.testCleanShutdownWithZkUnavailable`: its server is dead, or accepts and does not answer."""
     with EmbeddedZooKeeper(tmp_path / "zookeeper") as server:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import at_night
+
 pytestmark = pytest.mark.xdist_group("demo")
 
 DEMO = [sys.executable, "-P", "-m", "understudy.cli.main", "demo", "--fast"]
@@ -111,7 +113,14 @@ def test_the_demo_succeeds_without_java_in_a_folder_with_spaces(tmp_path: Path) 
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("line_part", ["The cast", "SIGKILL to broker", "refuses LeaderAndIsr"])
+@pytest.mark.parametrize(
+    "line_part",
+    [
+        "The cast",
+        "SIGKILL to broker",
+        pytest.param("refuses LeaderAndIsr", marks=at_night("the demo is interrupted earlier each time")),
+    ],
+)
 def test_ctrl_c_ends_all_processes(tmp_path: Path, line_part: str) -> None:
     command = [*DEMO, "--dir", str(tmp_path / "run")]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as demo:
@@ -124,6 +133,7 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path, line_part: str) -> None:
     eventually_none(tmp_path)
 
 
+@at_night("steps of lessons and experiments that fail are reported each time")
 def test_a_demo_that_fails_prints_the_reason(tmp_path: Path) -> None:
     """The test kills a second broker: the exit code is 1, and the reason names that broker."""
     command = [*DEMO, "--dir", str(tmp_path / "run")]

@@ -186,6 +186,7 @@ def faults_on_record(run: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.xdist_group("soak")
 class TestOnACluster:
+    @at_night("`tests/durability` has the same rounds, and a soak that is stopped keeps the same records")
     def test_a_short_soak_holds_and_everything_is_on_record(self, run: Path) -> None:
         before = len(faults_on_record(run))
         soak = SoakProcess(run, "--profile", "evil", "--seed", str(seed_of("kill-and-depose")), "--for", "20s")
@@ -205,7 +206,7 @@ class TestOnACluster:
         assert sum(minute.clients.acknowledged for minute in files.read(MinuteRecord)) == totals.clients.acknowledged
         assert all(minute.measures.memory > 0 for minute in files.read(MinuteRecord))
 
-    @at_night("a short soak runs each time")
+    @at_night("a soak runs each time until it is interrupted")
     def test_a_killed_soak_leaves_no_broker_paused_and_the_same_command_goes_on(self, run: Path) -> None:
         seed = str(seed_of("long-pause"))
         soak = SoakProcess(run, "--profile", "evil", "--seed", seed, "--for", "1h")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import at_night
 from tests.understudy.full_disk import no_larger_file
 from understudy.cli import main as cli
 from understudy.cli.main import main
@@ -189,6 +190,7 @@ def test_a_sweep_goes_on_when_the_disk_is_no_longer_full(
     assert len(replay_in_python([tmp_path / "runs"]).runs) == 4
 
 
+@at_night("experiments run on processes each time, and sweeps in the simulator")
 def test_a_sweep_on_processes(tmp_path: Path) -> None:
     command = ["sweep", "--processes", "--partitions", "4", "--session-timeout-ms", "3000", "--fault", "kill,pause"]
     assert main([*command, "--repeat", "1", "--dir", str(tmp_path / "runs")]) == 0

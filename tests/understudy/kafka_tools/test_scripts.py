@@ -17,14 +17,14 @@ from understudy.clusters.processes.local_cluster import LocalCluster
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("our-tools")]
 
 SCRIPTS = recorded_with_kafka.SCRIPTS
-LONGEST = {"console", "configs"}
-"""Scripts of half a minute each."""
+OF_KAFKAS_TOOLS = {"deletion", "elections", "reassignment"}
+"""Long scripts that Kafka's tools run in each run of `make interop`."""
 
 
 def scripts() -> list[object]:
-    mark = at_night("tests of the console tools and of configs read the same output, and `make interop` Kafka's tools'")
+    mark = at_night("`make interop` runs this script by Kafka's tools with the same brokers")
     names = sorted({*recorded_with_kafka.NAMES} - WITHOUT_OUR_TOOLS)
-    return [pytest.param(name, marks=[mark] * (name in LONGEST)) for name in names]
+    return [pytest.param(name, marks=[mark] * (name in OF_KAFKAS_TOOLS)) for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,11 @@ def runner(cluster: LocalCluster, tmp_path: Path) -> Iterator[ScriptRunner]:
     """The cluster without topics and with all brokers; it is restored after each script."""
     yield ScriptRunner(cluster, OurTools(cluster, tmp_path))
     restore(cluster)
+
+
+def test_each_script_is_run_by_our_tools_or_by_kafkas_each_time() -> None:
+    assert {*recorded_with_kafka.NAMES} - WITHOUT_OUR_TOOLS >= recorded_with_kafka.OF_OUR_TOOLS
+    assert recorded_with_kafka.OF_OUR_TOOLS.isdisjoint(OF_KAFKAS_TOOLS)
 
 
 @pytest.mark.parametrize("script", scripts())

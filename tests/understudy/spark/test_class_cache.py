@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.foundation.eventlog.stories import killed_controller
+from tests.shares import at_night
 from understudy.clusters.java import JavaRuntime, choose_java
 from understudy.history.report.runs import find_logs
 from understudy.spark import class_cache, class_cache_making
@@ -107,6 +108,7 @@ def run_folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.xdist_group("spark class_cache")
+@at_night("Java and its classes are pinned; that a cache is made and found is tested each time")
 def test_java_accepts_the_cache_that_is_made(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = choose_java()
     if chosen.version is None or chosen.version < class_cache.FIRST_JAVA:
@@ -122,6 +124,7 @@ def test_java_accepts_the_cache_that_is_made(tmp_path: Path, run_folder: Path, m
 
 
 @pytest.mark.xdist_group("spark class_cache")
+@at_night("Java and its classes are pinned; that a cache is made and found is tested each time")
 def test_a_broken_cache_is_ignored(tmp_path: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(class_cache.VARIABLE, str(tmp_path))
     chosen = choose_java()

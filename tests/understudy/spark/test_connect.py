@@ -70,6 +70,7 @@ def test_every_table_is_that_of_a_lake(remote: SparkSession, runs: Path, lake: P
         assert "session timeout" in tables["failovers"].schema["detection_ms"].metadata["comment"]
 
 
+@at_night("the same SQL and the same kernels run in a session of classic Spark")
 def test_the_page_is_that_of_plain_python(remote: SparkSession, runs: Path, tmp_path: Path) -> None:
     expected = replay_in_python([runs])
     for output in (None, tmp_path / "tables"):
@@ -81,6 +82,7 @@ def test_the_page_is_that_of_plain_python(remote: SparkSession, runs: Path, tmp_
     }
 
 
+@at_night("the same SQL and the same kernels run in a session of classic Spark")
 def test_the_lake_is_that_of_one_process(remote: SparkSession, runs: Path, lake: Path, tmp_path: Path) -> None:
     found = ingest(remote, runs, lake=tmp_path / "lake").collect()
     assert [row["outcome"] for row in found] == ["added"] * 6
@@ -112,6 +114,7 @@ def test_sql_computes_tables_of_a_lake(remote: SparkSession, lake: Path) -> None
     assert [name for name in left if not name.startswith("understudy_")] == []
 
 
+@at_night("the same SQL and the same kernels run in a session of classic Spark")
 def test_seeds_have_the_outcomes_of_this_process(remote: SparkSession) -> None:
     expected = [outcome.seed for outcome in run_task(SeedTask((1, 2, 3), 6))]
     assert sorted(row["seed"] for row in seeds(remote, range(1, 4), seconds=6).collect()) == expected

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.foundation.eventlog.stories import RandomRun, killed_controller
+from tests.shares import at_night
 from tests.understudy.history.lake.damaged_logs import write
 from tests.understudy.history.lake.lakes import take
 from understudy.history.lake.lake import Lake
@@ -119,7 +120,13 @@ def expected(lake: Path) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    "reader",
+    [
+        pytest.param(name, marks=[at_night("`read_lake` reads lakes by Spark each time")] * (name == "spark"))
+        for name in READERS
+    ],
+)
 def test_the_same_ten_numbers(reader: str, lake: Path, expected: dict[str, float]) -> None:
     program = f"{BEGIN}{READERS[reader]}{END}"
     command = [sys.executable, "-c", program, str(lake), json.dumps(TABLES), json.dumps(QUERIES)]

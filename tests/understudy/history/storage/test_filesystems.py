@@ -184,7 +184,7 @@ def test_a_server_that_stays_busy_is_an_error_with_the_url(bucket: Bucket) -> No
     [
         (S3Server, "AWS Error NETWORK_CONNECTION"),
         pytest.param(GoogleServer, "UNAVAILABLE: .*connect", marks=PAUSES),
-        (AzureServer, "Fail to get a new connection"),
+        pytest.param(AzureServer, "Fail to get a new connection", marks=PAUSES),
     ],
 )
 def test_a_server_that_is_not_there_is_an_error_with_the_url(

@@ -169,7 +169,7 @@ def test_other_folders_are_refused_by_their_urls(bucket: Bucket, stored: Storage
         find_logs([storage_path(f"{bucket.url}/none")])
 
 
-@in_each_store()
+@in_each_store(gs=[LAKES], abfs=[LAKES])
 def test_commands_take_urls(
     bucket: Bucket, stored: StoragePath, runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

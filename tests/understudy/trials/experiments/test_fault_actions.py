@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shares import SHARES, share_of
+from tests.shares import SHARES, at_night, share_of
 from tests.understudy.trials.experiments.simulated import HEAD
 from understudy.brokers.machine.injected_faults import FaultsFile
 from understudy.foundation.eventlog.records import (
@@ -246,6 +246,7 @@ def test_a_fault_has_its_effect_on_processes(actions: tuple[str, ...], tmp_path:
 
 
 @OF_PROCESSES
+@at_night("the faults that processes inject into themselves are tested in the simulator each time")
 def test_files_are_limited_and_connections_opened_on_processes(tmp_path: Path) -> None:
     steps = "{at: 2s, limit-files: 2, count: 12, for: 3s}\n  - {at: 2500ms, flood: 1, connections: 40, for: 2s}"
     outcome = outcome_of(ProcessEngine, steps, tmp_path, lasts=ON_PROCESSES_LASTS)
