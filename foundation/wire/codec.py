@@ -101,6 +101,11 @@ def codec_of(message_type: type[Message], version: int) -> Codec:
     return codec
 
 
+def kept_codecs() -> tuple[tuple[type[Message], int], ...]:
+    """Return the messages and versions of which this process has a codec, in the order of their making."""
+    return tuple(_codecs)
+
+
 def compile_codec(message_type: type[Message], version: int, *, flexible: bool, to_the_end: bool = True) -> Codec:
     """Make a codec for any message class; with `to_the_end` its reader refuses bytes after the end."""
     source = reader_source(message_type, version, flexible=flexible, to_the_end=to_the_end)

@@ -60,6 +60,14 @@ def test_a_seed_has_the_same_digest_whatever_strings_hash_by(tmp_path: Path) -> 
     assert len({line[2] for line in lines}) == 4
 
 
+def test_a_seed_has_the_same_digest_whether_it_is_the_first_of_its_worker(tmp_path: Path) -> None:
+    """The first run of a worker loads codecs and modules, which the worker then has for the others."""
+    alone = digests(tmp_path, "billing.py:test_billing", "--first", "3", "--seeds", "1", "--workers", "1")
+    after = digests(tmp_path, "billing.py:test_billing", "--seeds", "4", "--workers", "1")
+    assert alone.stdout
+    assert after.stdout.endswith(alone.stdout)
+
+
 @pytest.mark.parametrize("test", ["billing.py:helper", "billing.py:nothing"])
 def test_a_name_that_is_no_simulated_test_is_an_error(tmp_path: Path, test: str) -> None:
     ended = digests(tmp_path, test)

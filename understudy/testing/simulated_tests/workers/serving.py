@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -64,7 +65,8 @@ class Line:
             raise EOFError
         result = result_of(child, seed)
         test.host.between_runs()
-        self._connection.send(result)
+        self._connection.send(replace(result, loaded=None))
+        test.load_as(result)
 
 
 line: Line | None = None
