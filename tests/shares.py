@@ -31,7 +31,7 @@ SHARES = {
     "crash-points": Share(1, 3, "of each three points of a procedure; the points of most procedures are the same"),
     "lake-crashes": Share(1, 3, "of three places at which a change of a lake may end; a killed process ends at two"),
     "incomplete-logs": Share(1, 40, "each file of a run is removed, and dozens are cut at a place drawn by the seed"),
-    "hand-made-znodes": Share(100, 400, "ten seeds more are quick tests; each writes dozens of znodes of every kind"),
+    "hand-made-znodes": Share(50, 400, "ten seeds more are quick tests; each writes dozens of znodes of every kind"),
     "codec-values": Share(3, 12, "each of some ten versions of each message has as many, of the same fields"),
     "mutated-frames": Share(20_000, 100_000, "a frame of every message is mutated several times"),
     "durability-rounds": Share(9, 27, "each of three faults against each of three roles once"),
@@ -62,6 +62,7 @@ SHARES = {
     "spark-clusters": Share(
         0, 3, "the same jobs lose a worker of a standalone cluster in each run; here YARN and others do"
     ),
+    "random-runs": Share(6, 25, "each has hundreds of records in an order of its own; the other runs have all tables"),
     "sql-of-lakes": Share(
         0, 1, "the replay's tests compare the same tables of more runs, from a lake that one process has written"
     ),

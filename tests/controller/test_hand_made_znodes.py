@@ -175,7 +175,7 @@ def test_znodes_written_by_hand_do_not_break_the_controller(seed: int) -> None:
     check_random_writes(seed)
 
 
-@pytest.mark.parametrize("first", range(100, 100 + share_of("hand-made-znodes"), 100))
+@pytest.mark.parametrize("first", range(100, 100 + share_of("hand-made-znodes"), 50))
 def test_many_znodes_written_by_hand_do_not_break_the_controller(first: int) -> None:
-    for seed in range(first, first + 100):
+    for seed in range(first, first + 50):
         check_random_writes(seed)

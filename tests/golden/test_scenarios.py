@@ -14,7 +14,7 @@ from tests.golden.process_cluster import ProcessCluster
 from tests.golden.recording import CONTROL_REQUESTS, FOLDER, Json, load
 from tests.golden.scenarios import RECORDED_WITH_TOOLS, SCENARIOS, brokers_and_settings, run_scenario
 from tests.golden.simulated_cluster import SimulatedScenarioCluster
-from tests.shares import SHARES, share_of
+from tests.shares import SHARES, at_night, share_of
 from understudy.checks.invariant_checker import InvariantChecker
 
 SIMULATED = tuple(name for name, scenario in SCENARIOS.items() if not scenario.only_processes)
@@ -40,6 +40,7 @@ WITH_TOOLS = (
 """Scenarios that `make interop` runs on processes with Apache's tools."""
 
 REPRESENTATIVE = "controller-killed"
+LONGEST = {"pauses", "started-too-soon"}
 WITHOUT_TOOLS = (
     *(scenario for scenario in RECORDED_WITH_TOOLS if scenario not in WITH_TOOLS),
     "pauses",
@@ -58,7 +59,13 @@ def test_the_usual_share_of_scenarios_on_processes_has_each_that_does_not_run_wi
 @pytest.mark.parametrize(
     "scenario",
     [
-        pytest.param(scenario, marks=[pytest.mark.representative("a golden run")] * (scenario == REPRESENTATIVE))
+        pytest.param(
+            scenario,
+            marks=[
+                *[pytest.mark.representative("a golden run")] * (scenario == REPRESENTATIVE),
+                *[at_night("processes are paused and started too soon by many tests")] * (scenario in LONGEST),
+            ],
+        )
         for scenario in ON_PROCESSES[: share_of("golden-processes")]
     ],
 )

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.shares import at_night
+
 _PROGRAM = """
 import sys
 from understudy.trials.seeds.seeds import run_seed
@@ -30,7 +32,9 @@ def _run_seeds(seeds: list[str], hash_seed: str) -> str:
     return ran.stdout
 
 
-@pytest.mark.parametrize("seeds", [["1", "2"], ["3", "4", "5", "6"]])
+@pytest.mark.parametrize(
+    "seeds", [["1", "2"], pytest.param(["3", "4", "5", "6"], marks=at_night("two other seeds run each time"))]
+)
 def test_a_seed_has_the_same_event_logs_in_any_process(seeds: list[str]) -> None:
     first = _run_seeds(seeds, "0")
     assert len(first.splitlines()) == len(seeds)

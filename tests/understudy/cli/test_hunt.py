@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import at_night
 from understudy.cli import hunt as hunting
 from understudy.cli.main import main
 from understudy.page.export import page_of
@@ -147,6 +148,7 @@ def test_a_plan_has_its_own_length_and_fences(tmp_path: Path, capsys: pytest.Cap
     assert "No such file" in capsys.readouterr().err
 
 
+@at_night("hunts in Spark have tests of their own")
 def test_a_hunt_in_spark_finds_and_shrinks_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert hunt(tmp_path, "--seeds", "20", "--failures", "1", "--spark", "local[2]", *WITHOUT) == 1
     assert "failed: C3; left of" in capsys.readouterr().out

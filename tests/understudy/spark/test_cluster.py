@@ -17,7 +17,7 @@ from devtools.spark_versions import FOLDER
 from devtools.standalone_spark import StandaloneCluster
 from tests.devtools.process_groups import assert_ends
 from tests.foundation.eventlog.stories import RandomRun
-from tests.shares import only_nightly
+from tests.shares import at_night, only_nightly
 from tests.understudy.history.lake.lakes import (
     assert_counts_once,
     assert_holds,
@@ -113,6 +113,7 @@ def test_a_killed_worker_changes_no_table(
             assert_same_tables(tables, lake)
 
 
+@at_night("a killed worker changes no result of a replay each time, by the same tasks")
 def test_a_killed_worker_changes_no_lake(
     cluster: StandaloneCluster, settings: SparkSettings, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_killed_worker_changes_no_lake(
     assert rows_below(tmp_path / "lake") == counted_files(Lake(tmp_path / "lake"))
 
 
+@at_night("a killed worker changes no result of a replay each time, by the same tasks")
 def test_a_killed_worker_changes_no_comparison(
     cluster: StandaloneCluster, settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_killed_worker_changes_no_comparison(
     assert html_page(found) == html_page(expected)
 
 
+@at_night("a killed worker changes no result of a replay each time, by the same tasks")
 def test_a_killed_worker_changes_no_outcome_of_a_seed(
     cluster: StandaloneCluster, settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +176,7 @@ def test_a_killed_worker_changes_no_outcome_of_a_seed(
     assert left == {f"seed-{seed}" for seed in seeds}
 
 
+@at_night("a master that is not there is named each time")
 def test_a_cluster_without_workers_is_given_up(tmp_path: Path, logs: Path) -> None:
     with StandaloneCluster(tmp_path, choose_java(), workers=0) as cluster:
         settings = SparkSettings(java=choose_java(), master=cluster.master, executor_timeout_s=2)

@@ -121,6 +121,7 @@ def test_seeds_have_the_outcomes_of_this_process(remote: SparkSession) -> None:
 
 
 @needs_data_sources
+@at_night("classic Spark reads batches and streams each time")
 def test_the_data_source_reads_a_batch_and_a_stream(remote: SparkSession, runs: Path, tmp_path: Path) -> None:
     register(remote)
     lines = sum(len(file.read_bytes().splitlines()) for file in runs.rglob("*.jsonl"))

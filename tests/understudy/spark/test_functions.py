@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.foundation.eventlog.stories import RandomRun
+from tests.shares import at_night
 from tests.understudy.history.lake.damaged_logs import write_damaged
 from tests.understudy.history.lake.lakes import assert_holds, take, write_runs
 from tests.understudy.spark.test_replay_job import write, write_mixed
@@ -169,6 +170,7 @@ def test_a_session_that_was_stopped_is_named(tmp_path: Path) -> None:
         replay(cast("SparkSession", stopped), tmp_path)
 
 
+@at_night("other functions run in the same workers each time")
 def test_a_package_that_workers_lack_is_named_with_the_host(session: SparkSession) -> None:
     lacks = f"{platform.node()} with Python {platform.python_version()} lacks no_such. understudy.spark.send_package"
     with pytest.raises(SparkFailed, match=f"No module named 'no_such'. {lacks}"), spark_errors("it failed", session):

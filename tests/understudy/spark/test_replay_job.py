@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.lines import Logs, by_run
 from tests.foundation.eventlog.stories import RandomRun, controller_never_ready, killed_controller, silent_controllers
-from tests.shares import at_night
+from tests.shares import at_night, share_of
 from tests.understudy.history.lake.damaged_logs import write_damaged
 from tests.understudy.history.lake.lakes import take
 from tests.understudy.history.reading.clock_runs import moved, on_one_machine
@@ -106,7 +106,7 @@ def test_runs_written_by_hand_random_runs_of_the_simulator_of_processes_and_of_a
     write(killed_controller(), tmp_path / "killed")
     write(controller_never_ready(), tmp_path / "never-ready")
     write(silent_controllers(), tmp_path / "silent")
-    for seed in range(25):
+    for seed in range(share_of("random-runs")):
         write(RandomRun(seed, records=400).logs, tmp_path / f"random-{seed}")
     simulated = ("seed-1", "seed-3")
     for seed in (1, 3):
@@ -115,7 +115,7 @@ def test_runs_written_by_hand_random_runs_of_the_simulator_of_processes_and_of_a
     expected = assert_same_replay(session, [tmp_path, SAMPLES])
     runs = {run.run: run for run in expected.runs}
     (of_processes,) = by_run(read([tmp_path / "processes"]).records)
-    assert len(runs) == 28 + len(simulated) + len(EARLIER) + 1
+    assert len(runs) == 3 + share_of("random-runs") + len(simulated) + len(EARLIER) + 1
     for table in TABLES.keys() - {"missing"}:
         assert any(getattr(run, table) for run in expected.runs), f"no run has rows in {table}: nothing was compared"
     assert all(runs[name].failovers for name in simulated)

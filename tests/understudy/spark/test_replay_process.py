@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.foundation.eventlog.stories import killed_controller
+from tests.shares import at_night
 from tests.understudy.spark.older_spark import needs_the_java_from_pip
 from understudy.clusters.java import choose_java
 from understudy.spark import classic
@@ -85,6 +86,7 @@ def test_neither_java_home_nor_a_java_on_the_path_is_needed(run_folder: Path) ->
 
 
 @needs_the_java_from_pip
+@at_night("the command is started each time, and ends")
 def test_java_ends_when_the_command_is_killed(run_folder: Path) -> None:
     with start(run_folder) as process:
         wait_for(lambda: children(process.pid), "it starts a Java")
@@ -115,6 +117,7 @@ def test_a_folder_without_event_logs_is_one_message(tmp_path: Path) -> None:
     assert os.linesep.join(err.splitlines()[1:]).strip().startswith("no event-log files")
 
 
+@at_night("the command is started each time, and ends")
 def test_a_java_that_is_killed_is_named_and_another_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Java may be killed for the memory that it takes."""
     pids: list[int] = []

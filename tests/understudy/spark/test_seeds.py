@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from tests.shares import at_night
 from tests.understudy.history.storage.buckets import Bucket, bucket, servers
 from understudy.cli.main import main
 from understudy.clusters.java import choose_java
@@ -41,6 +42,7 @@ def ledger_of(lake: Path | UrlPath) -> list[dict[str, Any]]:
     return rows
 
 
+@at_night("a hunt that keeps a ledger has the same tasks")
 def test_outcomes_are_those_of_this_process() -> None:
     with spark_running(SparkSettings(java=choose_java())) as spark:
         (outcomes,) = run_seeds(spark, range(1, 11), SECONDS)
@@ -125,6 +127,7 @@ def test_two_hunts_use_a_ledger_at_the_same_time(tmp_path: Path) -> None:
     assert sorted(SeedHunt(tmp_path / "lake", SECONDS).known) == [1, 2]
 
 
+@at_night("a lake in a bucket is written by workers each time")
 def test_a_hunt_in_a_bucket(bucket: Bucket) -> None:
     """Workers leave event logs in the bucket, so they need no folder in common."""
     lake = storage_path(f"{bucket.url}/lake")

@@ -23,6 +23,7 @@ from understudy.spark.versions import HAS_DATA_SOURCES, HAS_READ_LIMITS
 if not HAS_DATA_SOURCES:
     pytest.skip(NO_DATA_SOURCES, allow_module_level=True)
 
+from tests.shares import at_night
 from understudy.spark.event_log_source import EventLogReader, EventLogSource
 from understudy.spark.stream_readers import UnlimitedStreamReader
 
@@ -145,6 +146,7 @@ def run_stream(session: SparkSession, folder: Path, checkpoint: Path, **options:
     return rows
 
 
+@at_night("a followed run is continued from its checkpoint each time")
 def test_a_stream_started_again_loses_and_doubles_nothing(source: SparkSession, tmp_path: Path) -> None:
     """Files grow by half a line, by lines and by whole files between the starts."""
     limit = {"maxBytesPerTrigger": "9000"} if HAS_READ_LIMITS else {}

@@ -63,6 +63,7 @@ def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(folder: Path
 
 
 @needs_data_sources
+@at_night("tests of the data source and the functions call the same")
 def test_the_program_of_the_page_that_reads_logs_prints_what_the_lake_holds(folder: Path) -> None:
     sent = Lake(folder / "lake").read("RequestSent").select(["run", "api"]).to_pylist()
     printed = run_program(OF_DATA_SOURCE, folder)

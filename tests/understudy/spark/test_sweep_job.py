@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shares import at_night
 from understudy.clusters.java import JavaNotFound, JavaRuntime, choose_java
 from understudy.clusters.values import Span
 from understudy.spark.settings import SparkSettings
@@ -45,6 +46,7 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@at_night("comparisons of runs agree each time")
 def test_spark_and_python_agree_to_the_last_digit(
     java: JavaRuntime, sweeps: list[Path], cut: Path, tmp_path: Path
 ) -> None:
