@@ -21,7 +21,7 @@ class Loaded(NamedTuple):
     """What a run has loaded.
 
     Attributes:
-        modules: names of modules of Understudy; those of the user may do anything while they are imported.
+        modules: names of modules of Understudy; a user's module may do anything while it is imported.
         codecs: messages and their versions.
     """
 
