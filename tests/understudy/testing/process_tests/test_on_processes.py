@@ -20,7 +20,14 @@ COUNT = 20
 
 async def billing(bootstrap: str) -> None:
     """Bill each order: read it, and write an invoice."""
-    settings: dict[str, Any] = {"group_id": "billing", "auto_offset_reset": "earliest", "session_timeout_ms": 6_000}
+    settings: dict[str, Any] = {
+        "group_id": "billing",
+        "auto_offset_reset": "earliest",
+        "session_timeout_ms": 6_000,
+        # Else aiokafka asks a broker that leads no more for the first offset, for five minutes
+        # (docs/reference/client-failures.md).
+        "metadata_max_age_ms": 5_000,
+    }
     consumer = AIOKafkaConsumer("orders", bootstrap_servers=bootstrap, **settings)
     async with consumer, AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
         async for order in consumer:
@@ -42,7 +49,9 @@ async def every_order_is_billed(cluster: Any) -> None:
     await cluster.calm()
     cluster.assert_injected("kill", role="leader of orders-0")
     invoices: set[int] = set()
-    consumer = AIOKafkaConsumer("invoices", bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest")
+    consumer = AIOKafkaConsumer(
+        "invoices", bootstrap_servers=cluster.bootstrap, auto_offset_reset="earliest", metadata_max_age_ms=5_000
+    )
     async with consumer, asyncio.timeout(60):
         while len(invoices) < COUNT:
             invoices.add(int((await consumer.getone()).value))
