@@ -1,14 +1,13 @@
 """What a run of a test loads: modules of Understudy, and the codecs of messages.
 
-A worker loads the same after its first run. The processes forked from it for further seeds have it then, which saves
-them a tenth of their processor time.
+After a run its worker loads the same. The processes forked from it for further seeds have it then, which saves them a
+tenth of their processor time.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Set
 from typing import NamedTuple
 
 from understudy.foundation.wire.codec import codec_of, kept_codecs
@@ -18,7 +17,7 @@ _OURS = "understudy."
 
 
 class Loaded(NamedTuple):
-    """What a run has loaded.
+    """What a process has loaded.
 
     Attributes:
         modules: names of modules of Understudy; a user's module may do anything while it is imported.
@@ -29,16 +28,24 @@ class Loaded(NamedTuple):
     codecs: tuple[tuple[type[Message], int], ...]
 
 
-def loaded_since(modules: Set[str]) -> Loaded:
-    """Return what this process has loaded that a process with these modules and without codecs lacks."""
-    return Loaded(tuple(name for name in sys.modules if name.startswith(_OURS) and name not in modules), kept_codecs())
+def loaded_now() -> Loaded:
+    """Return what this process has loaded."""
+    return Loaded(tuple(name for name in sys.modules if name.startswith(_OURS)), kept_codecs())
+
+
+def loaded_since(earlier: Loaded) -> Loaded:
+    """Return what this process has loaded since then."""
+    now = loaded_now()
+    modules, codecs = set(earlier.modules), set(earlier.codecs)
+    return Loaded(
+        tuple(name for name in now.modules if name not in modules),
+        tuple(codec for codec in now.codecs if codec not in codecs),
+    )
 
 
 def load(loaded: Loaded) -> None:
-    """Load the same in this process."""
+    """Load the same in this process, which has none of it."""
     for name in loaded.modules:
         importlib.import_module(name)
-    kept = kept_codecs()
     for message, version in loaded.codecs:
-        if (message, version) not in kept:
-            codec_of(message, version)
+        codec_of(message, version)

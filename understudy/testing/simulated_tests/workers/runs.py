@@ -43,7 +43,7 @@ class Result:
         death: how it has ended then.
         skipped: the reason if the test has skipped itself; None otherwise.
         never_awaits: whether one callback has taken all the processor time that it may: it takes long to run it again.
-        loaded: what the run has loaded, if the worker has not loaded it yet.
+        loaded: what the run has loaded that its worker had not; None if it was not noted.
     """
 
     seed: int
@@ -114,20 +114,18 @@ class BoundTest:
     is_live: bool = False
     places: tuple[tuple[int, str], ...] | None = field(default=None, init=False)
     """The places at which `crash_points` kills a service; None before they are counted."""
-    _has_loaded: bool = field(default=False, init=False)
 
     def warm_up(self) -> None:
         """Load what each run needs, before the first fork."""
         importlib.import_module(_RUN)
         importlib.import_module(_WATCHDOG)
 
-    def load_as(self, first: Result) -> None:
+    def load_as(self, run: Result) -> None:
         """Load what a run has loaded, so that the processes of further seeds have it."""
-        if first.loaded is not None:
+        if run.loaded is not None:
             from understudy.testing.simulated_tests.workers.loaded import load  # noqa: PLC0415  it loads the codecs
 
-            load(first.loaded)
-            self._has_loaded = True
+            load(run.loaded)
 
     def start_first(self, seed: int) -> Child:
         """Run a seed as `start` does, for the first time: `breakpoint()` stops if it has the terminal."""
@@ -149,13 +147,15 @@ class BoundTest:
             return Child(lambda: Result(seed, skipped=reason))
 
         def compute() -> Result:
+            from understudy.testing.simulated_tests.workers.loaded import loaded_now, loaded_since  # noqa: PLC0415  it loads the codecs
+
             self.host.drop_output()
             self.replace_breakpoint(seed)
             kept = [bytearray(size) for size in range(_DISPLACED)] if displaced else []
-            modules = set(sys.modules)
+            before = loaded_now()
             result = self.run(seed, **options)[1]
             kept.clear()
-            return result if self._has_loaded else replace(result, loaded=_loaded_since(modules))
+            return replace(result, loaded=loaded_since(before))
 
         self.warm_up()
         return Child(compute)
@@ -284,12 +284,6 @@ def _file_name(text: str) -> str:
         return name
     digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
     return f"{name[:_MOST_OF_NAME]}-{digest}"
-
-
-def _loaded_since(modules: set[str]) -> Loaded:
-    from understudy.testing.simulated_tests.workers.loaded import loaded_since  # noqa: PLC0415  it loads the codecs
-
-    return loaded_since(modules)
 
 
 def result_of(child: Child, seed: int) -> Result:

@@ -7,7 +7,7 @@ import sys
 from understudy.foundation.wire import codec
 from understudy.foundation.wire.messages.heartbeat import HeartbeatRequest
 from understudy.testing.simulated_tests.workers.forks import Child
-from understudy.testing.simulated_tests.workers.loaded import Loaded, load, loaded_since
+from understudy.testing.simulated_tests.workers.loaded import Loaded, load, loaded_now, loaded_since
 
 _MODULE = "understudy.testing.simulated_tests.faults.steps_by_hand"
 
@@ -17,11 +17,11 @@ def _run() -> Loaded:
     codec._codecs.clear()
     for name in [name for name in sys.modules if name == _MODULE]:
         del sys.modules[name]
-    modules = set(sys.modules)
+    before = loaded_now()
     __import__(_MODULE)
     sys.modules["of_the_user"] = sys
     codec.encode(HeartbeatRequest(group_id="billing", generation_id=1, member_id=""), 3)
-    return loaded_since(modules)
+    return loaded_since(before)
 
 
 def test_modules_of_ours_and_codecs_are_loaded_as_in_the_first_run() -> None:
@@ -32,7 +32,8 @@ def test_modules_of_ours_and_codecs_are_loaded_as_in_the_first_run() -> None:
 
     def further() -> tuple[bool, Loaded]:
         codec._codecs.clear()
+        before = loaded_now()
         load(loaded)
-        return _MODULE in sys.modules, loaded_since(set(sys.modules))
+        return _MODULE in sys.modules, loaded_since(before)._replace(modules=())
 
     assert Child(further).result() == (True, Loaded((), loaded.codecs))
