@@ -60,7 +60,7 @@ SHARES = {
     "experiments-on-processes": Share(0, 4, "the simulator runs all of them, and `kill-controller` runs on processes"),
     "client-examples": Share(0, 2, "`make interop` runs such a suite in Go"),
     "spark-clusters": Share(
-        0, 3, "the same jobs lose a worker of a standalone cluster in each run; here YARN and others do"
+        0, 3, "a replay loses a worker of a standalone cluster in each run; here other jobs do, and YARN"
     ),
     "random-runs": Share(6, 25, "each has hundreds of records in an order of its own; the other runs have all tables"),
     "sql-of-lakes": Share(

@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@at_night("the program that reads logs runs each time, and tests of the lake call the same functions")
+@at_night("tests of the lake call the same functions")
 def test_the_programs_of_the_page_run_and_print_what_the_lake_holds(folder: Path) -> None:
     lake = Lake(folder / "lake")
     from_lake, by_type, from_arrow, times, by_sql, in_duckdb = [
