@@ -24,7 +24,7 @@ from understudy.history.report.runs import find_logs
 from understudy.spark.compare_job import TABLES_READ, compare_tables, read_tables
 from understudy.spark.replay_job import SparkReplay
 
-pytestmark = pytest.mark.xdist_group("spark compare_job")
+pytestmark = pytest.mark.xdist_group("spark")
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from understudy.spark.failures import SparkFailed
 from understudy.spark.follow_job import LogStream
 from understudy.spark.lake_sink import LakeSink
 
-pytestmark = [pytest.mark.xdist_group("spark follow"), needs_data_sources]
+pytestmark = [pytest.mark.xdist_group("spark"), needs_data_sources]
 
 TIMEOUT_S = 240.0
 

@@ -33,7 +33,7 @@ from understudy.spark.failures import SparkFailed, spark_errors
 from understudy.spark.job_watch import shown
 from understudy.trials.hunt.seed_tasks import SeedTask, run_task
 
-pytestmark = pytest.mark.xdist_group("spark functions")
+pytestmark = pytest.mark.xdist_group("spark")
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from understudy.spark.failures import SparkFailed
 from understudy.spark.ingest_job import SparkEngine
 from understudy.trials.seeds.seeds import run_seed
 
-pytestmark = pytest.mark.xdist_group("spark ingest")
+pytestmark = pytest.mark.xdist_group("spark")
 
 
 @pytest.fixture

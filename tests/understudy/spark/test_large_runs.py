@@ -29,7 +29,7 @@ from understudy.spark.replay_job import SparkReplay
 from understudy.spark.views.definitions import TABLES
 from understudy.trials.seeds.seeds import run_seed
 
-pytestmark = pytest.mark.xdist_group("spark large runs")
+pytestmark = pytest.mark.xdist_group("spark")
 
 _PIECES = 7
 

@@ -34,7 +34,7 @@ from understudy.spark.failures import SparkFailed
 from understudy.spark.replay_job import SparkReplay, TablesExist
 from understudy.trials.seeds.seeds import run_seed
 
-pytestmark = pytest.mark.xdist_group("spark replay_job")
+pytestmark = pytest.mark.xdist_group("spark")
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 EARLIER = ("run-0.1.0", "seed-20")

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from understudy.history.reading.clocks import ClockPoint, MachineClock
 
-pytestmark = pytest.mark.xdist_group("spark ingest")
+pytestmark = pytest.mark.xdist_group("spark")
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "spark.md"
 (QUERY,) = re.findall(r'"""\n( +WITH points AS .*?)"""', PAGE.read_text(), re.DOTALL)

@@ -27,7 +27,7 @@ from tests.shares import at_night
 from understudy.spark.event_log_source import EventLogReader, EventLogSource
 from understudy.spark.stream_readers import UnlimitedStreamReader
 
-pytestmark = pytest.mark.xdist_group("spark source")
+pytestmark = pytest.mark.xdist_group("spark")
 
 
 @pytest.fixture
