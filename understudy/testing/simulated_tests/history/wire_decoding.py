@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from understudy.foundation.cluster.errors import Errors, error_name
@@ -44,7 +44,7 @@ from understudy.testing.simulated_tests.history.wire_records import (
 _UNREADABLE: Final = (WireError, CorruptRecord, InvalidRecord, UnsupportedMagic)
 """Errors of bytes that are no request, answer or batch, or none that brokers of this version serve."""
 
-_DECODED: Final = (
+DECODED: Final[tuple[type[Message], ...]] = (
     ProduceRequest,
     FetchRequest,
     MetadataRequest,
@@ -63,18 +63,22 @@ _FIRST_VERSION_WITH_SESSIONS: Final = 7
 class Decoder:
     """Takes the pieces of all byte streams in the order of virtual time.
 
+    Args:
+        requests: the requests that are decoded, with their answers. The others leave no trace.
+
     Attributes:
         sent, delivered, commits, assigned, positions: as `ClusterHistory` returns them.
         unreadable: what could not be decoded, and why: one sentence for each request, answer or connection.
         order: the number of requests, answers and marks so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, requests: Container[type[Message]] = DECODED) -> None:
         self.sent: list[Sent] = []
         self.commits: list[Commit] = []
         self.assigned: list[Assigned] = []
         self.unreadable: list[str] = []
         self.order = 0
+        self._requests = requests
         self._connections: dict[int, ClientConnection] = {}
         self._attempts = Attempts()
         self._memberships = Memberships()
@@ -158,7 +162,7 @@ class Decoder:
         header, position = decode_request_header(frame)
         api = api_by_key(header.api_key)
         assert api is not None
-        if api.request not in _DECODED:
+        if api.request not in self._requests:
             return
         message = decode(api.request, header.api_version, frame, position)
         client = Client(connection.process, connection.incarnation, header.client_id or "")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
+from understudy.foundation.wire.messages.produce import ProduceRequest
 from understudy.testing.simulated_tests.history.wire_decoding import Decoder
-from understudy.testing.simulated_tests.history.wire_records import Processed
+from understudy.testing.simulated_tests.history.wire_records import Processed, Sent
 
 
 class _Kind(enum.Enum):
@@ -23,6 +25,10 @@ class _Opened(NamedTuple):
     broker: str
 
 
+_Call: TypeAlias = tuple[_Kind, int, object, float]
+"""What has happened to the connection of a number: the kind of the object, the object, and the virtual time."""
+
+
 class WireHistory:
     """Takes what the transports of client processes send and receive. Each call appends, and decodes nothing.
 
@@ -31,7 +37,7 @@ class WireHistory:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[_Kind, int, object, float]] = []
+        self._waiting: list[_Call] = []
         """Calls that are not decoded yet."""
         self._decoder = Decoder()
         self._marked: list[Processed] = []
@@ -62,11 +68,28 @@ class WireHistory:
         self.decoded()
         return self._marked
 
+    def sends(self) -> list[Sent]:
+        """Return the same as `decoded().sent`, except for `order`.
+
+        If nothing is decoded yet, only the requests to produce are: in most runs nothing else is asked for.
+        """
+        if self._decoder.order:
+            return self.decoded().sent
+        decoder = Decoder((ProduceRequest,))
+        self._decode(decoder, self._waiting)
+        return decoder.sent
+
     def decoded(self) -> Decoder:
         """Decode what has come since the last call, and return all that was decoded so far."""
-        decoder = self._decoder
         waiting, self._waiting = self._waiting, []
-        for kind, connection, what, at_ms in waiting:
+        self._marked += self._decode(self._decoder, waiting)
+        return self._decoder
+
+    @staticmethod
+    def _decode(decoder: Decoder, calls: Iterable[_Call]) -> list[Processed]:
+        """Give a decoder what calls have brought, and return the marks among them."""
+        marked: list[Processed] = []
+        for kind, connection, what, at_ms in calls:
             match kind, what:
                 case _Kind.OPENED, _Opened():
                     decoder.opened(connection, *what)
@@ -77,5 +100,5 @@ class WireHistory:
                 case _Kind.CLOSED, _:
                     decoder.closed(connection, at_ms)
                 case _Kind.PROCESSED, Processed():
-                    self._marked.append(what._replace(order=decoder.next_order()))
-        return decoder
+                    marked.append(what._replace(order=decoder.next_order()))
+        return marked

@@ -120,10 +120,11 @@ def lost_records(cluster: SimulatedCluster, wire: WireHistory) -> list[Problem]:
 
     Call it when the cluster has settled. Partitions with an unclean election or a loss of power are left out.
     """
+    sent = [each for each in wire.sends() if each.acks == _ALL]
+    if not sent or not lost_sends(Evidence(sent, (), (), (), leader_logs(cluster)), None):
+        return []
     evidence = _evidence(cluster, wire, lambda acks: acks == _ALL)
     found = lost_sends(evidence, None)
-    if not found:
-        return []
     details = history_words.listed("lost", [lost_in_words(evidence, each) for each in found]).splitlines()[1:]
     count = "a record is" if len(found) == 1 else f"{len(found)} records are"
     text = f"{count} lost, which brokers have acknowledged with acks=all"

@@ -126,6 +126,28 @@ def test_a_question_in_between_changes_nothing() -> None:
     assert [(each.error, each.ended_ms) for each in wires.history.sent] == [("NONE", 2)]
 
 
+def test_sends_are_the_same_if_nothing_else_is_decoded() -> None:
+    wires = Wires()
+    connection = wires.connect()
+    connection.send(b"a", offset=0)
+    connection.fetch(0, b"a")
+    connection.send(b"b", error=Errors.NOT_ENOUGH_REPLICAS)
+    wires.process_record(0)
+    connection.send(b"b", offset=1)
+    connection.send(b"c")
+    connection.close()
+    alone = wires.wire.sends()
+    assert [(each.value, each.attempt, each.error) for each in alone] == [
+        (b"a", 1, "NONE"),
+        (b"b", 1, "NOT_ENOUGH_REPLICAS"),
+        (b"b", 2, "NONE"),
+        (b"c", 1, NO_ANSWER),
+    ]
+    assert [each._replace(order=0) for each in alone] == [each._replace(order=0) for each in wires.history.sent]
+    assert wires.wire.sends() == wires.history.sent
+    assert len(wires.history.delivered) == len(wires.history.marked) == 1
+
+
 def test_requests_with_acks_0_wait_for_no_answer() -> None:
     wires = Wires()
     connection = wires.connect()
