@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
 
 from understudy.controller.controller_state import ControllerState
 from understudy.foundation.cluster.assignment import ReplicaAssignment
@@ -96,44 +97,38 @@ FeatureUpdateResults: TypeAlias = Mapping[str, ApiError] | ApiError
 # ------------------------------------------------------------------ the role
 
 
-@dataclass(frozen=True, slots=True)
-class Startup:
+class Startup(msgspec.Struct, frozen=True):
     """The broker has started and takes part in elections."""
 
     state = ControllerState.CONTROLLER_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerChange:
+class ControllerChange(msgspec.Struct, frozen=True):
     """`/controller` was created or rewritten."""
 
     state = ControllerState.CONTROLLER_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class Reelect:
+class Reelect(msgspec.Struct, frozen=True):
     """`/controller` is gone."""
 
     state = ControllerState.CONTROLLER_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterBrokerAndReelect:
+class RegisterBrokerAndReelect(msgspec.Struct, frozen=True):
     """A new session is open: register the broker again, then take part in the election."""
 
     state = ControllerState.CONTROLLER_CHANGE
     zk: KafkaZkClient
 
 
-@dataclass(frozen=True, slots=True)
-class Expire:
+class Expire(msgspec.Struct, frozen=True):
     """The session has expired, and with it the role."""
 
     state = ControllerState.CONTROLLER_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class ForcedResignation:
+class ForcedResignation(msgspec.Struct, frozen=True):
     """The controller must resign, because a bound was exceeded or an essential task has failed.
 
     `controller_epoch` names the term that must end; None stands for the current one.
@@ -144,8 +139,7 @@ class ForcedResignation:
     controller_epoch: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShutdownEventThread:
+class ShutdownEventThread(msgspec.Struct, frozen=True):
     """The last event: it ends the task."""
 
     state = ControllerState.CONTROLLER_SHUTDOWN
@@ -154,52 +148,45 @@ class ShutdownEventThread:
 # ------------------------------------------------------------------ brokers and topics
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerChange:
+class BrokerChange(msgspec.Struct, frozen=True):
     """The children of `/brokers/ids` changed."""
 
     state = ControllerState.BROKER_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerModifications:
+class BrokerModifications(msgspec.Struct, frozen=True):
     """A broker rewrote its registration."""
 
     state = ControllerState.BROKER_CHANGE
     broker_id: BrokerId
 
 
-@dataclass(frozen=True, slots=True)
-class LogDirEventNotification:
+class LogDirEventNotification(msgspec.Struct, frozen=True):
     """A broker has announced that one of its log directories failed."""
 
     state = ControllerState.LOG_DIR_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class TopicChange:
+class TopicChange(msgspec.Struct, frozen=True):
     """The children of `/brokers/topics` changed."""
 
     state = ControllerState.TOPIC_CHANGE
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionModifications:
+class PartitionModifications(msgspec.Struct, frozen=True):
     """A topic's znode was rewritten."""
 
     state = ControllerState.TOPIC_CHANGE
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDeletion:
+class TopicDeletion(msgspec.Struct, frozen=True):
     """The children of `/admin/delete_topics` changed."""
 
     state = ControllerState.TOPIC_DELETION
 
 
-@dataclass(frozen=True, slots=True)
-class IsrChangeNotification:
+class IsrChangeNotification(msgspec.Struct, frozen=True):
     """A leader that writes its ISR itself (before KIP-497) has announced changes."""
 
     state = ControllerState.ISR_CHANGE
@@ -208,15 +195,13 @@ class IsrChangeNotification:
 # ------------------------------------------------------------------ reassignments
 
 
-@dataclass(frozen=True, slots=True)
-class ZkPartitionReassignment:
+class ZkPartitionReassignment(msgspec.Struct, frozen=True):
     """`/admin/reassign_partitions` was created, or may have been created while no watch was armed."""
 
     state = ControllerState.ALTER_PARTITION_REASSIGNMENT
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionReassignmentIsrChange:
+class PartitionReassignmentIsrChange(msgspec.Struct, frozen=True):
     """A leader that writes its ISR itself has rewritten the state of a partition that is being reassigned."""
 
     state = ControllerState.ALTER_PARTITION_REASSIGNMENT
@@ -226,8 +211,7 @@ class PartitionReassignmentIsrChange:
 # ------------------------------------------------------------------ timer and configuration
 
 
-@dataclass(frozen=True, slots=True)
-class AutoPreferredReplicaLeaderElection:
+class AutoPreferredReplicaLeaderElection(msgspec.Struct, frozen=True):
     """The timer for the check of leader imbalance has fired.
 
     `controller_epoch` names the timer's term; a later term has a timer of its own.
@@ -237,15 +221,13 @@ class AutoPreferredReplicaLeaderElection:
     controller_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class UncleanLeaderElectionEnable:
+class UncleanLeaderElectionEnable(msgspec.Struct, frozen=True):
     """The cluster's default now allows unclean leader election."""
 
     state = ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE
 
 
-@dataclass(frozen=True, slots=True)
-class TopicUncleanLeaderElectionEnable:
+class TopicUncleanLeaderElectionEnable(msgspec.Struct, frozen=True):
     """A topic's config now allows unclean leader election."""
 
     state = ControllerState.TOPIC_UNCLEAN_LEADER_ELECTION_ENABLE
@@ -255,8 +237,7 @@ class TopicUncleanLeaderElectionEnable:
 # ------------------------------------------------------------------ responses to control requests
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsrResponseReceived:
+class LeaderAndIsrResponseReceived(msgspec.Struct, frozen=True):
     """A response to LeaderAndIsr. `controller_epoch` and `broker_epoch` are the request's: one of an earlier term or
     registration is ignored."""
 
@@ -267,8 +248,7 @@ class LeaderAndIsrResponseReceived:
     response: LeaderAndIsrResponse
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateMetadataResponseReceived:
+class UpdateMetadataResponseReceived(msgspec.Struct, frozen=True):
     """A response to UpdateMetadata."""
 
     state = ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED
@@ -276,8 +256,7 @@ class UpdateMetadataResponseReceived:
     response: UpdateMetadataResponse
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDeletionStopReplicaResponseReceived:
+class TopicDeletionStopReplicaResponseReceived(msgspec.Struct, frozen=True):
     """A response to StopReplica about replicas to be deleted.
 
     `controller_epoch` and `broker_epoch` are the request's. `request_error` is the error code of the whole response and
@@ -295,8 +274,7 @@ class TopicDeletionStopReplicaResponseReceived:
 # ------------------------------------------------------------------ requests
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaLeaderElection:
+class ReplicaLeaderElection(msgspec.Struct, frozen=True):
     """A leader election was requested. `partitions` None stands for those in the znode or, from a client, for all."""
 
     state = ControllerState.MANUAL_LEADER_BALANCE
@@ -306,8 +284,7 @@ class ReplicaLeaderElection:
     reply: Reply[LeaderElectionResults] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AlterPartitionReceived:
+class AlterPartitionReceived(msgspec.Struct, frozen=True):
     """A leader proposes new ISRs."""
 
     state = ControllerState.ISR_CHANGE
@@ -316,8 +293,7 @@ class AlterPartitionReceived:
     reply: Reply[AlterPartitionResponse]
 
 
-@dataclass(frozen=True, slots=True)
-class ControlledShutdown:
+class ControlledShutdown(msgspec.Struct, frozen=True):
     """A broker asks to shut down. `broker_epoch` −1 comes from a broker too old to know its own."""
 
     state = ControllerState.CONTROLLED_SHUTDOWN
@@ -326,8 +302,7 @@ class ControlledShutdown:
     reply: Reply[tuple[Errors, tuple[TopicPartition, ...]]]
 
 
-@dataclass(frozen=True, slots=True)
-class ApiPartitionReassignment:
+class ApiPartitionReassignment(msgspec.Struct, frozen=True):
     """A client requests reassignments: by partition the new replicas, or None to cancel."""
 
     state = ControllerState.ALTER_PARTITION_REASSIGNMENT
@@ -335,8 +310,7 @@ class ApiPartitionReassignment:
     reply: Reply[ReassignmentResults]
 
 
-@dataclass(frozen=True, slots=True)
-class ListPartitionReassignments:
+class ListPartitionReassignments(msgspec.Struct, frozen=True):
     """A client asks for the reassignments in progress. `partitions` None stands for all."""
 
     state = ControllerState.LIST_PARTITION_REASSIGNMENT
@@ -344,8 +318,7 @@ class ListPartitionReassignments:
     reply: Reply[OngoingReassignments]
 
 
-@dataclass(frozen=True, slots=True)
-class AllocateProducerIds:
+class AllocateProducerIds(msgspec.Struct, frozen=True):
     """A broker asks for a block of producer ids."""
 
     # As in Kafka, which has no state of its own for this event.
@@ -355,8 +328,7 @@ class AllocateProducerIds:
     reply: Reply[ProducerIdBlock | ApiError]
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateFeatures:
+class UpdateFeatures(msgspec.Struct, frozen=True):
     """A client requests updates of finalized features."""
 
     state = ControllerState.UPDATE_FEATURES

@@ -18,7 +18,6 @@ schema have None, which is what Kafka's own code sends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -33,8 +32,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The base class of all messages and of the structs inside them; a value without behaviour."""
 
 
-@dataclass(frozen=True, slots=True)
-class FixedInt:
+class FixedInt(msgspec.Struct, frozen=True):
     """A big-endian integer, a bool or a float; `code` is its letter in the `struct` module."""
 
     code: str
@@ -48,8 +46,7 @@ int64 = Annotated[int, FixedInt("q")]
 float64 = Annotated[float, FixedInt("d")]
 
 
-@dataclass(frozen=True, slots=True)
-class VersionRange:
+class VersionRange(msgspec.Struct, frozen=True):
     """Versions `first` to `last`, both included; `last` None is open."""
 
     first: int = 0
@@ -59,18 +56,15 @@ class VersionRange:
         return self.first <= version and (self.last is None or version <= self.last)
 
 
-@dataclass(frozen=True, slots=True)
-class NullableSince:
+class NullableSince(msgspec.Struct, frozen=True):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tag:
+class Tag(msgspec.Struct, frozen=True):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ignorable:
+class Ignorable(msgspec.Struct, frozen=True):
     pass
 
 
@@ -116,13 +110,11 @@ class Plain(Enum):
     UUID = "uuid"
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayOf:
+class ArrayOf(msgspec.Struct, frozen=True):
     element: WireType
 
 
-@dataclass(frozen=True, slots=True)
-class StructOf:
+class StructOf(msgspec.Struct, frozen=True):
     message: type[Message]
 
 
@@ -138,8 +130,7 @@ _PLAIN_TYPES: Final[dict[object, WireType]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(msgspec.Struct, frozen=True, kw_only=True):
     """One field of a message. `nullable_since` None: never null; `tag` None: not in the tagged section."""
 
     name: str

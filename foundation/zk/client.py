@@ -22,7 +22,6 @@ both to the same cases.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeAlias
 
@@ -158,26 +157,22 @@ class WatchKind(Enum):
     CHILDREN = "children"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchFired:
+class WatchFired(msgspec.Struct, frozen=True):
     """A watch has fired; `path` is without the chroot."""
 
     path: str
     kind: WatchKind
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSuspended:
+class SessionSuspended(msgspec.Struct, frozen=True):
     """The connection is lost; the session may continue. Requests under way are answered with UNKNOWN."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionResumed:
+class SessionResumed(msgspec.Struct, frozen=True):
     """The same session is connected again."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionExpired:
+class SessionExpired(msgspec.Struct, frozen=True):
     """The session has expired, and its ephemeral znodes and watches are gone. No notification follows."""
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.controller.harness import ControllerHarness, TermHarness, answer_none, answer_stop_replica
 from tests.controller.requests import (

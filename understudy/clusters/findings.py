@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from understudy.clusters.picture import BrokerMemory, ClusterPicture, PartitionPicture
 from understudy.foundation.cluster.identifiers import NO_TOPIC_ID, BrokerId, TopicPartition
@@ -54,8 +55,7 @@ class FindingKind(Enum):
     """A broker fetches a partition that it does not follow."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One problem of a cluster."""
 
     kind: FindingKind
@@ -69,8 +69,7 @@ class Finding:
         return self.message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """All findings about one picture."""
 
     found: tuple[Finding, ...] = ()

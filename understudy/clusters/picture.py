@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import field
 
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.broker import BrokerAndEpoch
@@ -24,8 +26,7 @@ NOTIFICATION_QUEUES = (IsrChangeNotificationZNode.path, LogDirEventNotificationZ
 """The znodes whose children notify the controller, which deletes each child after it has handled it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionPicture:
+class PartitionPicture(msgspec.Struct, frozen=True, kw_only=True):
     """A partition's assignment and its state in ZooKeeper."""
 
     assignment: ReplicaAssignment
@@ -33,8 +34,7 @@ class PartitionPicture:
     """State in the partition's state znode; None if there is no such znode yet, or it cannot be decoded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPicture:
+class ClusterPicture(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a cluster in ZooKeeper.
 
     The znodes are read one after the other, so during a failover they may contradict each other.
@@ -56,8 +56,7 @@ class ClusterPicture:
     change notifications, log dir event notifications and `/admin/preferred_replica_election`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerMemory:
+class BrokerMemory(msgspec.Struct, frozen=True, kw_only=True):
     """The state that a running broker holds in memory; only the simulator can read it."""
 
     metadata: MetadataSnapshot

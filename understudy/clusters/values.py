@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+import msgspec
 
 from understudy.clusters.problems import BadValue, one_of
 from understudy.foundation.cluster.identifiers import TopicPartition
@@ -110,8 +111,7 @@ OF_USERS: Final = (SERVICE, CLIENTS)
 """Roles of the user's processes, which only tests in virtual time have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The brokers that a step acts on, resolved at the moment of the step.
 
     Attributes:
@@ -207,8 +207,7 @@ def parse_partition(text: str) -> TopicPartition:
 # ------------------------------------------------------------------ triggers
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(msgspec.Struct, frozen=True):
     """An event of the cluster that a step waits for, such as `leader-changed(orders/0)`.
 
     Attributes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from understudy.clusters.findings import Finding, FindingKind, findings, in_words
 from understudy.clusters.picture import ClusterPicture, PartitionPicture

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec import field
 
 from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.testing.faults import RecordedFault
@@ -13,8 +15,7 @@ from understudy.foundation.cluster.identifiers import TopicPartition
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Before:
+class Before(msgspec.Struct):
     """The roles that conditions compare with: before the last fault into the role's holder, or at the test's start."""
 
     controller_epoch: int = 0
@@ -35,8 +36,7 @@ class Before:
                 self.leaders[key] = broker_id
 
 
-@dataclass(frozen=True, slots=True)
-class Condition(Generic[T]):
+class Condition(msgspec.Struct, Generic[T], frozen=True):
     """Something that becomes true of a cluster.
 
     Attributes:
@@ -61,8 +61,7 @@ class Observed(Protocol):
         """The faults that the event logs record for this test, in order of time."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerCondition:
+class BrokerCondition(msgspec.Struct, frozen=True):
     """A condition that finds a broker, which `wait_for` returns.
 
     Attributes:

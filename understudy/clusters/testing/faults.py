@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from understudy.foundation.eventlog.records import AnswerInjected, Envelope, FaultInjected, PointReached
 from understudy.foundation.times import after
@@ -14,8 +15,7 @@ _FORMER_NAMES: Final = {"continue": "resume"}
 """Current names of faults, by their names in older event logs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedFault:
+class RecordedFault(msgspec.Struct, frozen=True, kw_only=True):
     """A fault in the event log, or a named point at which a broker has paused or crashed.
 
     Attributes:
@@ -54,8 +54,7 @@ class RecordedFault:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultsOfTest:
+class FaultsOfTest(msgspec.Struct, frozen=True, kw_only=True):
     """The faults of one test.
 
     Attributes:

@@ -5,9 +5,11 @@ This module imports neither the simulator nor the checks: a process that only co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+import msgspec
+from msgspec import field
 
 from understudy.foundation.times import moment
 
@@ -36,8 +38,7 @@ class LostRecord(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One reason why a run has failed.
 
     Attributes:
@@ -67,8 +68,7 @@ class Problem:
         return f"at {moment(self.at_ms)} {self.text}"
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct):
     """What one run of a test has shown. It consists of numbers and texts, and can be pickled.
 
     Attributes:

@@ -8,9 +8,10 @@ import itertools
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from understudy.clusters.cluster import ClusterError
 from understudy.clusters.simulated.cluster import SimulatedCluster

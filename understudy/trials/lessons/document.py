@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import field
 
 from understudy.clusters.values import Span
 from understudy.foundation.eventlog.fences import Switch
@@ -20,8 +21,7 @@ SIDES: Final = (ONE, OTHER)
 """The two runs of a lesson: the first one, and the one without its defence or with the opposite setting."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepPlan(Section):
+class SweepPlan(Section, frozen=True, kw_only=True):
     """Many runs of one failover, instead of an experiment. A side is then its run of median outage."""
 
     runs: int
@@ -30,8 +30,7 @@ class SweepPlan(Section):
     session: Span
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherSide(Section):
+class OtherSide(Section, frozen=True, kw_only=True):
     """The run beside the first: without a defence, with other settings, another experiment or sweep, or a recording."""
 
     called: str
@@ -45,8 +44,7 @@ class OtherSide(Section):
     """The command that makes such a run, if this side is not simulated and exists only as a recording."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice(Section):
+class Choice(Section, frozen=True, kw_only=True):
     """One answer to choose."""
 
     text: str
@@ -54,8 +52,7 @@ class Choice(Section):
     """The condition over measurements under which it is right."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Section):
+class Question(Section, frozen=True, kw_only=True):
     """A question with choices, or with a number."""
 
     question: str
@@ -68,8 +65,7 @@ class Question(Section):
     because: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop(Section):
+class Stop(Section, frozen=True, kw_only=True):
     """A moment to stop at: the first record, or the n-th, of a type that fits all conditions.
 
     Attributes:
@@ -93,8 +89,7 @@ class Stop(Section):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading(Section):
+class Reading(Section, frozen=True, kw_only=True):
     """Something to read: a file of Kafka 3.9 or of this repository, a KIP or a JIRA issue."""
 
     kafka: str = ""
@@ -112,8 +107,7 @@ class Reading(Section):
         return "", ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lesson(Section):
+class Lesson(Section, frozen=True, kw_only=True):
     """One lesson file."""
 
     schema: str = SCHEMA

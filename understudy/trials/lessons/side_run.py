@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -30,8 +29,7 @@ class LessonNotShown(Exception):
     """A run did not show what its lesson is about: for example a fault was not injected, or records are missing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideRun:
+class SideRun(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a side.
 
     Attributes:

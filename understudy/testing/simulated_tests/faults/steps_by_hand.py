@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from understudy.clusters.problems import BadExperiment
 from understudy.clusters.values import SERVICE, CountRange, Span, Target, parse_target

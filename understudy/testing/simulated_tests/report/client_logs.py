@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
+
+import msgspec
 
 from understudy.clusters.simulated.clocks import EPOCH_MS, SHARED_BOOT
 from understudy.clusters.virtual.process_loop import ProcessLoop
@@ -37,8 +38,7 @@ class NoPage(Exception):
     """The page of a run is not written. The message says why."""
 
 
-@dataclass(slots=True)
-class _Clock:
+class _Clock(msgspec.Struct):
     """A clock that is set to the time of each record. It is the clock of all nodes of the simulation."""
 
     now_ms: float = 0.0
@@ -50,8 +50,7 @@ class _Clock:
         return EPOCH_MS + self.now_ms
 
 
-@dataclass(frozen=True, slots=True)
-class ClientLog:
+class ClientLog(msgspec.Struct, frozen=True):
     """The event log of one process of the user."""
 
     node: str

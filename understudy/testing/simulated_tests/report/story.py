@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -61,8 +60,7 @@ _DETAILS: Final = (
 )
 
 
-@dataclass(slots=True)
-class StoryLine:
+class StoryLine(msgspec.Struct):
     """One line of a story.
 
     Attributes:
@@ -88,8 +86,7 @@ class StoryLine:
         return f"{moment(self.at_ms):>11}  {self.who:<10}  {text}{more}"
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(msgspec.Struct, frozen=True):
     """The lines of a run, in order of time; lines alike are one."""
 
     lines: tuple[StoryLine, ...]

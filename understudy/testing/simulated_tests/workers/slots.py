@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
+
+import msgspec
 
 from understudy.testing.simulated_tests.workers.forks import Child
 from understudy.testing.simulated_tests.workers.runs import BoundTest, Explanation, Result, result_of
@@ -23,8 +24,7 @@ class WorkerSkips(Exception):
     """The test is skipped in a worker. The message is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(msgspec.Struct, frozen=True):
     """Find a test, and be ready to run seeds of it.
 
     Attributes:
@@ -38,15 +38,13 @@ class Begin:
     is_live: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """Run a seed; the answer is a `Result`."""
 
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Explain:
+class Explain(msgspec.Struct, frozen=True):
     """Say why a seed fails; the answer is an `Explanation`.
 
     Attributes:
@@ -57,18 +55,15 @@ class Explain:
     seen: str
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(msgspec.Struct, frozen=True):
     """Run no more seeds of the test."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True):
     """A worker's answer to `Begin`."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotReady:
+class NotReady(msgspec.Struct, frozen=True):
     """A worker's answer to `Begin`, if it cannot run the test."""
 
     why: str

@@ -1,13 +1,14 @@
 """The actions that a step may have: faults, the ends of faults, and the requests of clients and operators.
 
-An action is a frozen dataclass; actions with the same attributes share a class. `action_table` has their names, and how
+An action is a value; actions with the same attributes share a class. `action_table` has their names, and how
 they are written.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
+
+import msgspec
 
 from understudy.clusters.answers import armed_answer
 from understudy.clusters.request_rules import Direction
@@ -19,8 +20,7 @@ from understudy.foundation.wire.armed_answers import ArmedAnswer
 AT_ONCE: Final = Span(0, 0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Action:
+class Action(msgspec.Struct, frozen=True, kw_only=True):
     """An action on each of some brokers.
 
     Attributes:
@@ -46,13 +46,11 @@ class Action:
         return self.lasts.ms
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnOneBroker(Action):
+class OnOneBroker(Action, frozen=True, kw_only=True):
     """An action on one broker."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnZooKeeper(Action):
+class OnZooKeeper(Action, frozen=True, kw_only=True):
     """An action on servers of ZooKeeper; `by` is how much longer they take to answer."""
 
     VALUE = "server"
@@ -61,43 +59,37 @@ class OnZooKeeper(Action):
     by: Span = AT_ONCE
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repeated(Action):
+class Repeated(Action, frozen=True, kw_only=True):
     """An action that is repeated."""
 
     every: Span | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rated(Action):
+class Rated(Action, frozen=True, kw_only=True):
     """An action that lets a clock or a process run at a percentage of its speed."""
 
     percent: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Counted(Action):
+class Counted(Action, frozen=True, kw_only=True):
     """An action with a number of bytes, files or connections."""
 
     count: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class DiskFault(Action):
+class DiskFault(Action, frozen=True, kw_only=True):
     """An action that lets operations of a disk fail or take longer."""
 
     by: Span = AT_ONCE
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepClock(Action):
+class StepClock(Action, frozen=True, kw_only=True):
     """A shift of the wall clock by milliseconds."""
 
     by: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Links(Action):
+class Links(Action, frozen=True, kw_only=True):
     """An action on the links with other brokers. Its name decides which of `by` and `bytes` counts."""
 
     direction: Direction | None = None
@@ -105,8 +97,7 @@ class Links(Action):
     bytes: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class RequestFault(Action):
+class RequestFault(Action, frozen=True, kw_only=True):
     """An action on the next request to other brokers, of one kind or of any."""
 
     api: str | None = None
@@ -114,24 +105,21 @@ class RequestFault(Action):
     count: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoseAnswer(Action):
+class LoseAnswer(Action, frozen=True, kw_only=True):
     """The loss of ZooKeeper's answer to a write."""
 
     path: str
     applied: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArmPoint(Action):
+class ArmPoint(Action, frozen=True, kw_only=True):
     """A fault at a named point."""
 
     point: str
     point_action: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer(Action):
+class Answer(Action, frozen=True, kw_only=True):
     """An error, or a throttle time, in the answers to the next requests of one kind."""
 
     api: str
@@ -157,8 +145,7 @@ class Answer(Action):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnZnode(Action):
+class OnZnode(Action, frozen=True, kw_only=True):
     """An action of an operator on a znode."""
 
     VALUE = "path"
@@ -167,8 +154,7 @@ class OnZnode(Action):
     data: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnTopic(Action):
+class OnTopic(Action, frozen=True, kw_only=True):
     """An action of a client on a topic."""
 
     VALUE = "topic"
@@ -178,8 +164,7 @@ class OnTopic(Action):
     replicas: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class OnPartition(Action):
+class OnPartition(Action, frozen=True, kw_only=True):
     """An action of a client on a partition."""
 
     VALUE = "partition"
@@ -189,8 +174,7 @@ class OnPartition(Action):
     acks: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class JoinMembers(Action):
+class JoinMembers(Action, frozen=True, kw_only=True):
     """More members for the group."""
 
     VALUE = "members"
@@ -198,8 +182,7 @@ class JoinMembers(Action):
     members: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settle(Action):
+class Settle(Action, frozen=True, kw_only=True):
     """A wait until the cluster has settled."""
 
     VALUE = "at_most"

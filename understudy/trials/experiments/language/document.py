@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
+from msgspec import field
 
 from understudy.clusters.values import CountRange, Span, Target, Trigger
 from understudy.foundation.cluster.identifiers import TopicPartition
@@ -20,16 +22,14 @@ _SESSION: Final = Span(3_000, 3_000)
 _LASTS: Final = Span(10_000, 10_000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(msgspec.Struct, frozen=True, kw_only=True):
     """A mapping of a file."""
 
     line: int = 0
     """The line where it begins, from 1; 0 if it is not in the file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic(Section):
+class Topic(Section, frozen=True, kw_only=True):
     """A topic that is created before the steps."""
 
     name: str
@@ -41,8 +41,7 @@ class Topic(Section):
     min_insync: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPlan(Section):
+class ClusterPlan(Section, frozen=True, kw_only=True):
     """The cluster that an experiment starts."""
 
     brokers: int = 3
@@ -60,8 +59,7 @@ class ClusterPlan(Section):
         return [TopicPartition(topic.name, number) for topic in self.topics for number in range(topic.partitions)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadPlan(Section):
+class LoadPlan(Section, frozen=True, kw_only=True):
     """The load of clients from the beginning to the end of an experiment."""
 
     producers: int = 1
@@ -74,8 +72,7 @@ class LoadPlan(Section):
     """The acks of the producers in turn, repeated if there are fewer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step(Section):
+class Step(Section, frozen=True, kw_only=True):
     """One step: when it is done, what it does, and to which brokers.
 
     Attributes:
@@ -98,8 +95,7 @@ class Step(Section):
     action: Action | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectations(Section):
+class Expectations(Section, frozen=True, kw_only=True):
     """The expectations of an experiment."""
 
     always: tuple[str, ...] = ("all-safety",)
@@ -112,8 +108,7 @@ class Expectations(Section):
     """Marks that the run must not reach."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Defect(Section):
+class Defect(Section, frozen=True, kw_only=True):
     """The expectations that a run without a fence or a fix must violate."""
 
     breaks: tuple[str, ...]
@@ -121,8 +116,7 @@ class Defect(Section):
     """Number of seeds of which one must violate them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment(Section):
+class Experiment(Section, frozen=True, kw_only=True):
     """One experiment file."""
 
     schema: str = SCHEMA

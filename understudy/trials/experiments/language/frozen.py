@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from understudy.clusters.simulated.randomness import derived
 from understudy.clusters.values import CountRange, Span
@@ -65,10 +67,10 @@ def drawn_step(number: int, step: Step, seed: int) -> Step:
 def _with_ranges_drawn(values: D, source: Callable[[str], random.Random], own: str = "") -> D:
     """Draw the ranges among attributes, each from the source of its name; `own` holds the value of an action's key."""
     drawn: dict[str, Any] = {}
-    for each in fields(values):
-        match getattr(values, each.name):
+    for name in values.__struct_fields__:
+        match getattr(values, name):
             case Span() | CountRange() as range_:
-                drawn[each.name] = _drawn(range_, source("value" if each.name == own else each.name))
+                drawn[name] = _drawn(range_, source("value" if name == own else name))
     return replace(values, **drawn)
 
 
