@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import pytest
 
 from devtools.judges.client_suites import cached, fetch, find_program
 from understudy.clusters.processes.kafka_jars import NotFetched
-
-T = TypeVar("T")
 
 _AZURITE: Final = "3.35.0"
 _NODE: Final = "Node, 20 or newer"
@@ -25,16 +22,9 @@ def azurite() -> list[str]:
         (folder / "package.json").write_text('{"private": true}')
         fetch([find_program("npm", _NODE), "install", "--no-audit", "--no-fund", f"azurite@{_AZURITE}"], cwd=folder)
 
-    def command() -> list[str]:
+    try:
         node = find_program("node", _NODE)
         return [node, str(cached(f"azurite-{_AZURITE}", fill) / "node_modules" / ".bin" / "azurite-blob")]
-
-    return _fetched(command)
-
-
-def _fetched(get: Callable[[], T]) -> T:
-    try:
-        return get()
     except NotFetched as why:
         if os.environ.get("REQUIRE_CLIENT_SUITES") == "1":
             pytest.fail(f"REQUIRE_CLIENT_SUITES=1, but {why}")
