@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import field
 
 from understudy.foundation.cluster.assignment import ReplicaAssignment
 from understudy.foundation.cluster.broker import BrokerAndEpoch
@@ -45,7 +44,7 @@ class ClusterPicture(msgspec.Struct, frozen=True, kw_only=True):
     """The value of `/controller_epoch`; 0 if no controller has ever been elected."""
     brokers: Mapping[BrokerId, BrokerAndEpoch]
     partitions: Mapping[TopicPartition, PartitionPicture]
-    topic_ids: Mapping[str, TopicId | None] = field(default_factory=dict)
+    topic_ids: Mapping[str, TopicId | None] = msgspec.field(default_factory=dict)
     """The id of each topic; None for a topic that has none."""
     topics_to_delete: tuple[str, ...] = ()
     """The topics with a marker in `/admin/delete_topics`, whether they exist or not."""

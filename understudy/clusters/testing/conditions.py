@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
-from msgspec import field
 
 from understudy.clusters.picture import ClusterPicture
 from understudy.clusters.testing.faults import RecordedFault
@@ -19,7 +18,7 @@ class Before(msgspec.Struct):
     """The roles that conditions compare with: before the last fault into the role's holder, or at the test's start."""
 
     controller_epoch: int = 0
-    leaders: dict[TopicPartition, int] = field(default_factory=dict)
+    leaders: dict[TopicPartition, int] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, now: ClusterPicture) -> Before:

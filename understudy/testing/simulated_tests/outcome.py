@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
-from msgspec import field
 
 from understudy.foundation.times import moment
 
@@ -93,7 +92,7 @@ class Outcome(msgspec.Struct):
     """
 
     seed: int
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = msgspec.field(default_factory=list)
     notes: tuple[str, ...] = ()
     began_ms: float = 0.0
     virtual_s: float = 0.0

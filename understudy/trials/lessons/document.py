@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import field
+import msgspec
 
 from understudy.clusters.values import Span
 from understudy.foundation.eventlog.fences import Switch
@@ -36,7 +36,7 @@ class OtherSide(Section, frozen=True, kw_only=True):
     called: str
     without: tuple[Switch, ...] = ()
     """Fences and fixes to turn off."""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Lines of server.properties that differ."""
     experiment: Experiment | None = None
     sweep: SweepPlan | None = None
@@ -80,7 +80,7 @@ class Stop(Section, frozen=True, kw_only=True):
     name: str
     side: str = ONE
     find: str
-    where: Mapping[str, Any] = field(default_factory=dict)
+    where: Mapping[str, Any] = msgspec.field(default_factory=dict)
     nth: int = 1
     after: str = ""
     show: tuple[str, ...] = ()

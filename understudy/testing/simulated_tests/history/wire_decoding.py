@@ -44,7 +44,7 @@ from understudy.testing.simulated_tests.history.wire_records import (
 _UNREADABLE: Final = (WireError, CorruptRecord, InvalidRecord, UnsupportedMagic)
 """Errors of bytes that are no request, answer or batch, or none that brokers of this version serve."""
 
-DECODED: Final[tuple[type[Message], ...]] = (
+_DECODED: Final[tuple[type[Message], ...]] = (
     ProduceRequest,
     FetchRequest,
     MetadataRequest,
@@ -72,7 +72,7 @@ class Decoder:
         order: the number of requests, answers and marks so far.
     """
 
-    def __init__(self, requests: Container[type[Message]] = DECODED) -> None:
+    def __init__(self, requests: Container[type[Message]] = _DECODED) -> None:
         self.sent: list[Sent] = []
         self.commits: list[Commit] = []
         self.assigned: list[Assigned] = []

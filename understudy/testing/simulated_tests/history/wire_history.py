@@ -26,7 +26,7 @@ class _Opened(NamedTuple):
 
 
 _Call: TypeAlias = tuple[_Kind, int, object, float]
-"""What has happened to the connection of a number: the kind of the object, the object, and the virtual time."""
+"""The kind of what has happened, the number of the connection, what came with it, and the virtual time in ms."""
 
 
 class WireHistory:

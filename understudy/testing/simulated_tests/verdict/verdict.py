@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from understudy.clusters.cluster import ClusterError, WaitTimedOut
@@ -120,11 +120,10 @@ def lost_records(cluster: SimulatedCluster, wire: WireHistory) -> list[Problem]:
 
     Call it when the cluster has settled. Partitions with an unclean election or a loss of power are left out.
     """
-    sent = [each for each in wire.sends() if each.acks == _ALL]
-    if not sent or not lost_sends(Evidence(sent, (), (), (), leader_logs(cluster)), None):
-        return []
-    evidence = _evidence(cluster, wire, lambda acks: acks == _ALL)
+    evidence = _evidence(cluster, wire, _ALL)
     found = lost_sends(evidence, None)
+    if not found:
+        return []
     details = history_words.listed("lost", [lost_in_words(evidence, each) for each in found]).splitlines()[1:]
     count = "a record is" if len(found) == 1 else f"{len(found)} records are"
     text = f"{count} lost, which brokers have acknowledged with acks=all"
@@ -137,7 +136,7 @@ def lost_with_acks_1(cluster: SimulatedCluster, wire: WireHistory) -> list[str]:
 
     Kafka allows it, so it is no problem of its own; but it may be the reason of another.
     """
-    found = lost_sends(_evidence(cluster, wire, lambda acks: acks == _LEADER), None)
+    found = lost_sends(_evidence(cluster, wire, _LEADER), None)
     if not found:
         return []
     count = "a record is" if len(found) == 1 else f"{len(found)} records are"
@@ -162,10 +161,10 @@ def restarted(world: VirtualWorld) -> list[str]:
     return notes
 
 
-def _evidence(cluster: SimulatedCluster, wire: WireHistory, has_acks: Callable[[int], bool]) -> Evidence:
-    decoder = wire.decoded()
-    sent = [each for each in decoder.sent if has_acks(each.acks)]
-    return Evidence(sent, decoder.delivered, wire.marked, decoder.assigned, leader_logs(cluster) if sent else {})
+def _evidence(cluster: SimulatedCluster, wire: WireHistory, acks: int) -> Evidence:
+    """Return what shows whether records that were sent with `acks` are lost."""
+    sent = [each for each in wire.sends() if each.acks == acks]
+    return Evidence(sent, (), (), (), leader_logs(cluster) if sent else {})
 
 
 def violations(judgement: SeedJudgement, now_ms: float) -> list[Problem]:

@@ -1,7 +1,7 @@
 """The actions that a step may have: faults, the ends of faults, and the requests of clients and operators.
 
-An action is a value; actions with the same attributes share a class. `action_table` has their names, and how
-they are written.
+An action is a value; actions with the same attributes share a class. `action_table` has their names, and how they are
+written.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-from msgspec import field
 
 from understudy.clusters.values import CountRange, Span, Target, Trigger
 from understudy.foundation.cluster.identifiers import TopicPartition
@@ -51,7 +50,7 @@ class ClusterPlan(Section, frozen=True, kw_only=True):
     zookeepers: int = 1
     """Number of ZooKeeper servers; several are an ensemble."""
     topics: tuple[Topic, ...] = (Topic(name="orders", partitions=3, min_insync=2),)
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Further lines of every server.properties."""
 
     @property
@@ -100,7 +99,7 @@ class Expectations(Section, frozen=True, kw_only=True):
 
     always: tuple[str, ...] = ("all-safety",)
     """Ids of invariants, `P1-P6` for several, `all-safety` for all."""
-    within: Mapping[str, Span] = field(default_factory=dict)
+    within: Mapping[str, Span] = msgspec.field(default_factory=dict)
     """Time after the end of the last fault, by liveness id."""
     sometimes: tuple[str, ...] = ()
     """Marks that the run must reach."""
@@ -127,11 +126,11 @@ class Experiment(Section, frozen=True, kw_only=True):
     refs: tuple[str, ...] = ()
     engines: tuple[str, ...] = ("sim", "real")
     seed: int = 1
-    cluster: ClusterPlan = field(default_factory=ClusterPlan)
-    load: LoadPlan = field(default_factory=LoadPlan)
+    cluster: ClusterPlan = msgspec.field(default_factory=ClusterPlan)
+    load: LoadPlan = msgspec.field(default_factory=LoadPlan)
     steady: tuple[str, ...] = ("one-controller", "no-leaderless", "no-under-replicated")
     steps: tuple[Step, ...]
     lasts: Span = _LASTS
     """Minimum time that the experiment lasts; steps that are due later extend it."""
-    expect: Expectations = field(default_factory=Expectations)
-    defects: Mapping[str, Defect] = field(default_factory=dict)
+    expect: Expectations = msgspec.field(default_factory=Expectations)
+    defects: Mapping[str, Defect] = msgspec.field(default_factory=dict)
